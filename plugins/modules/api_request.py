@@ -13,7 +13,7 @@ description:
   - Sends any request of the control API, and waits for the operations that it starts. For branches, databases, users, projects and API keys,
     prefer the modules of these resources.
   - With O(find), you can repeat the task. It looks the resource up, sends the request only if something has to change, and waits until the
-    resource is as asked. If it is not after O(timeout), the task fails.
+    resource is in the requested state. If it is not after O(timeout), the task fails.
   - If the response to a POST or PATCH request is lost, the request is not sent again. With O(find), the task finds out whether it was carried out.
 author: clouddb.control contributors (@clouddb)
 extends_documentation_fragment:
@@ -91,7 +91,7 @@ options:
     default: false
   wait:
     description:
-      - Whether to wait for the operations on the resource and, after the request, until it is as asked.
+      - Whether to wait for the operations on the resource and, after the request, until it is in the requested state.
       - With V(false), the task still waits for a resource that is being deleted before it sends the request.
     type: bool
     default: true

@@ -24,7 +24,7 @@ attributes:
 options:
   project:
     description:
-      - Name or id of the project whose operations to list. A text that fits several projects is an error.
+      - Name or id of the project whose operations to list. If it fits several projects, the task fails.
       - If neither this nor O(project_id) is set, the operations of all projects of the account are listed.
     type: str
     version_added: 1.2.0
@@ -53,10 +53,10 @@ options:
     type: list
     elements: str
   branch_id:
-    description: Branch of the operations to return.
+    description: Id of the branch of the operations to return.
     type: str
   endpoint_id:
-    description: Compute of the operations to return.
+    description: Id of the compute of the operations to return.
     type: str
   created_after:
     description: Earliest creation time of the operations to return. Either an ISO 8601 timestamp (UTC if it has no offset), or an age by the

@@ -35,7 +35,7 @@ options:
     elements: dict
   project:
     description:
-      - Name or id of the project of the operations in O(operation_id). A text that fits several projects is an error.
+      - Name or id of the project of the operations in O(operation_id). If it fits several projects, the task fails.
       - Without O(operation_id), the module waits for all operations of the project that are unfinished when the task starts and were created within
         O(lookback). Operations that have failed before are ignored.
     type: str

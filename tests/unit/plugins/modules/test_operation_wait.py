@@ -157,6 +157,13 @@ def test_lookback_0_includes_all_operations(sandbox: Sandbox, client: Client) ->
     assert statuses(task(client, project_id=BLOG, lookback=0.0)) == {"young": "finished", "ancient": "finished"}
 
 
+def test_a_page_that_fails_does_not_begin_the_list_anew(sandbox: Sandbox, client: Client) -> None:
+    sandbox.fault("page_limit", items=1, times=None)
+    sandbox.fault("status", status=503, path=f"/projects/{BLOG}/operations", skip=1, times=3)
+    task(client, project_id=BLOG, lookback=0.0)
+    assert [request["query"] for request in sandbox.requests()].count("limit=100") == 1
+
+
 @pytest.mark.parametrize(("name", "status"), [("fails", "failed"), ("breaks", "error"), ("cancelled", "cancelled")])
 def test_a_failed_operation_fails_at_once(client: Client, clock: FakeClock, name: str, status: str) -> None:
     failure = failing(client, names=["endless", name, "skipped"], failed_grace=0.0)
