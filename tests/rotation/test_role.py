@@ -148,7 +148,7 @@ def test_lost_response_to_the_creation(account: Account) -> None:
     before = observe(account)
     account.sandbox.fault("lost_answer", method="POST", path="/api_keys")
 
-    failed(account.run(), "got no usable response")
+    failed(account.run(), "No new key was deployed", "got no usable response", "is new")
     after = observe(account)
     run = succeeded(account.run(api_key_rotation_max_age="30d"))
 
