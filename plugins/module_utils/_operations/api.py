@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, Callable, NamedTuple, TypeVar, Union
+from typing import Any, Callable, NamedTuple, TypeVar
 
 from .._http.client import Client
 from .._http.errors import NotFound
@@ -22,8 +22,6 @@ from .._untrusted import displayable, without_templates
 Result = TypeVar("Result")
 Operation = dict[str, Any]
 Summary = dict[str, Any]
-# A timestamp, or an age before the current time of the service.
-Moment = Union[datetime, timedelta]
 PAGE_SIZE = 100
 # Operations without a compute lack the first one, those that have not failed the second one.
 OPTIONAL_FIELDS = ("endpoint_id", "error")
@@ -32,13 +30,13 @@ WORKING_FIELDS = ("created_at", "status", "action")
 
 
 class Selection(NamedTuple):
-    """The operations to return; a field that is None or empty selects all."""
+    """The operations to return; a field that is None or empty selects all. C(created_after) can be an age by the service's clock."""
 
     statuses: tuple[str, ...] = ()
     actions: tuple[str, ...] = ()
     branch_id: str | None = None
     endpoint_id: str | None = None
-    created_after: Moment | None = None
+    created_after: datetime | timedelta | None = None
     max_results: int | None = None
 
     def matches(self, operation: Operation) -> bool:
@@ -207,9 +205,8 @@ def of_projects(
     found = zip(project_ids, in_parallel(partial(_result_or_none, function), project_ids, workers))
     results = {project_id: result for project_id, result in found if result is not None}
     deleted = [project_id for project_id in project_ids if project_id not in results]
-    if not deleted:
-        return results, []
-    return results, [
-        f"The operations of these projects are missing, because the service returned 404 for them. "
+    warning = (
+        "The operations of these projects are missing, because the service returned 404 for them. "
         f"The projects were probably deleted while they were listed: {', '.join(deleted)}."
-    ]
+    )
+    return results, [warning] if deleted else []

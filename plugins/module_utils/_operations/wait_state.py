@@ -15,7 +15,6 @@ from .._untrusted import displayable
 from .api import Operation
 from .status import FAILED, PENDING, SUCCEEDED
 
-MAX_STATUS_WARNINGS = 10
 # For so long after it was named, an operation may not be found.
 MAX_SECONDS_UNKNOWN = 10.0
 
@@ -143,7 +142,7 @@ class WaitState:
             "polls": self.polls,
             "warnings": [
                 f"The operation status '{displayable(status, 100)}' is unknown to this collection. It is treated as unfinished."
-                for status in sorted(self.unknown_statuses)[:MAX_STATUS_WARNINGS]
+                for status in sorted(self.unknown_statuses)
             ],
         }
 

@@ -346,7 +346,6 @@ class Engine:
     def _result(self, resource: Resource | None, operations: Sequence[Operation] = ()) -> Result:
         """The task's result. Raises ResourceError if C(find) would not find what was created."""
         plan, memory = self._plan, self._memory
-        is_created = plan.method == "POST" and memory.changed
         if not memory.changed:
             memory.before = resource
         elif memory.status is None:
@@ -361,6 +360,7 @@ class Engine:
                 memory.warnings.append(ignored_fields_warning(plan, ignored))
         memory.operations = memory.operations or list(operations)
         result = self._fields(resource)
+        is_created = plan.method == "POST" and memory.changed
         if is_created and plan.find and resource and not contains(resource, plan.find.match):
             raise not_matching(plan, resource, plan.find.match, result)
         return {**result, "_changes": self._changes} if self._limits.stop_when else result
