@@ -172,7 +172,7 @@ json:
       id: br-small-term-683261
       name: preview
 status:
-  description: HTTP status of the response. V(null) if RV(json) is not that of a response.
+  description: HTTP status of the response. V(null) without one.
   returned: success, and when the wait failed
   type: int
   sample: 201

@@ -51,7 +51,6 @@ class WaitState:
         timeout: float,
         operations: Iterable[OperationRef] = (),
         unlisted: UnfinishedOperations | None = None,
-        elapsed: float = 0.0,
         accepts_failure: bool = False,
     ):
         self.timeout = timeout
@@ -65,7 +64,7 @@ class WaitState:
         self.next_poll_at = 0.0
         self.changes: list[dict[str, Any]] = []
         self._clock = clock
-        self._started = clock.monotonic() - elapsed
+        self._started = clock.monotonic()
 
     def elapsed(self) -> float:
         """Seconds since the wait began, those between two processes included."""
@@ -167,8 +166,8 @@ class WaitState:
     def from_json(cls, clock: Clock, saved: Mapping[str, Any]) -> WaitState:
         """What to_json() returned; the time since then counts."""
         # The monotonic clock is the same in all processes of a machine. It begins anew when the machine is restarted.
-        elapsed = saved["elapsed"] + max(0.0, clock.monotonic() - saved["saved_at"])
-        state = cls(clock, saved["timeout"], (), None, elapsed, saved["accepts_failure"])
+        state = cls(clock, saved["timeout"], accepts_failure=saved["accepts_failure"])
+        state._started -= saved["elapsed"] + max(0.0, state._started - saved["saved_at"])
         if saved["unlisted"]:
             state.unlisted = UnfinishedOperations(*saved["unlisted"])
         state.operations = {OperationRef(*ref): operation for *ref, operation in saved["operations"]}
