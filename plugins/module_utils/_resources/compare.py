@@ -61,6 +61,13 @@ def fields_of(body: Mapping[str, Any] | None, found: Mapping[str, Any]) -> dict[
     return fields
 
 
+def with_fields(found: Any, fields: Any) -> Any:
+    """The resource after a request that sets these fields: nested, those that are not given stay."""
+    if not (isinstance(found, Mapping) and isinstance(fields, Mapping)):
+        return fields
+    return {**found, **{name: with_fields(found.get(name), value) for name, value in fields.items()}}
+
+
 def differing(found: Mapping[str, Any], body: Mapping[str, Any] | None) -> list[str]:
     """The names of the fields in C(body) whose values are not those of the resource."""
     # Two wrappers of a body may have a field of the same name.

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from .._http.client import Client
 from .._http.response import Response
-from .compare import fields_of
+from .compare import fields_of, with_fields
 from .engine import FAIL, SEND, STEPS
 from .lookup import ABSENT, GOING, find_resource, list_resources, name_of, require_array, select
 from .observe import BROKEN, Observation, observe, shown_resource
@@ -79,5 +79,5 @@ def preview(client: Client, plan: Plan) -> Result:
     if step not in (SEND, FAIL) and not is_recreated:
         return result_of(found, found, warnings=warnings)
     before = None if is_recreated else found
-    after = {**(before or {"id": None}), **fields_of(plan.body, before or {})} if plan.method != "DELETE" else None
+    after = with_fields(before or {"id": None}, fields_of(plan.body, before or {})) if plan.method != "DELETE" else None
     return result_of(before, after, changed=True, request=plan.request(before), warnings=warnings)
