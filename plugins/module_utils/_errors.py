@@ -2,14 +2,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The errors of all rooms; each renders itself as the result of a failed task. Keeps P11.
 
-No error ever holds a header or a key. Modules load this file before anything that fails on a Python older than 3.9.
+No error ever holds a header or a key. Modules load this file before anything that fails on a Python older than 3.9: without
+future annotations, which Python 3.6 does not know.
 """
-
-from __future__ import annotations
 
 import json
 import sys
-from typing import Any
+from typing import Any, Optional
 
 if sys.version_info < (3, 9):  # noqa: UP036
     version = ".".join(map(str, sys.version_info[:3]))
@@ -39,7 +38,7 @@ class ClouddbError(Exception):
     kind = "unexpected"
     transient = False
 
-    def __init__(self, message: str, details: dict[str, Any] | None = None, result: dict[str, Any] | None = None):
+    def __init__(self, message: str, details: Optional[dict[str, Any]] = None, result: Optional[dict[str, Any]] = None):
         super().__init__(displayable(message, MAX_MESSAGE_LENGTH))
         self.details: dict[str, Any] = walk(details or {}, lambda text: displayable(text, MAX_MESSAGE_LENGTH))
         self.result = result or {}

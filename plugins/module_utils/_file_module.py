@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The modules that write a file, whose owner, group and mode Ansible sets. Keeps P7."""
 
-from __future__ import annotations
-
 import os
 from functools import partial
 from typing import Any

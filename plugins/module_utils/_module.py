@@ -1,14 +1,15 @@
 # Copyright (c) clouddb.control contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What all modules share: the connection options, and the one place where a task begins and ends. Keeps P5, P9 and P11."""
+"""What all modules share: the connection options, and the one place where a task begins and ends. Keeps P5, P9 and P11.
 
-from __future__ import annotations
+Without future annotations, so that _errors.py names a Python that is too old.
+"""
 
 import gc
 import json
 import traceback
 from collections.abc import Mapping
-from typing import Any, Callable
+from typing import Any, Callable, Optional
 
 # Most of what a task creates lives until it ends. Searching it for reference cycles less often saves 3 % of a task's time.
 gc.set_threshold(100_000)
@@ -49,7 +50,7 @@ class ControlModule(AnsibleModule):
         if REQUESTS_IMPORT_ERROR:
             message = f"{missing_requests()}, or set ansible_python_interpreter to a Python that has it."
             self.fail_json(msg=message, failure={"kind": "missing_library"}, exception=REQUESTS_IMPORT_ERROR)
-        client: Client | None = None
+        client: Optional[Client] = None
         end: Callable[..., None] = self.fail_json
         try:
             _refuse_null(self.given, self.argument_spec)
@@ -110,7 +111,7 @@ class ControlModule(AnsibleModule):
         self.params = masked(self.params, self.params.get("secret_fields") or ())
 
 
-def _redacted(value: Any, client: Client | None) -> Any:
+def _redacted(value: Any, client: Optional[Client]) -> Any:
     """The value without secrets in all of its texts, which include the names of fields."""
     from ._secrets import masked_text  # most tasks have no such texts
 
@@ -150,7 +151,7 @@ def _refuse_null(given: Mapping[str, Any], specs: Mapping[str, Mapping[str, Any]
                 raise InvalidOption(option, f"{name} must not be null. Set a value.")
 
 
-def _exit(module: ControlModule, end: Callable[..., None], result: dict[str, Any], client: Client | None) -> None:
+def _exit(module: ControlModule, end: Callable[..., None], result: dict[str, Any], client: Optional[Client]) -> None:
     """End the task with the result, whose texts quote no secrets."""
     # Not the rest of the result, which may return a new key.
     texts = {name: result[name] for name in ("msg", "failure", "exception", "warnings") if result.get(name)}
