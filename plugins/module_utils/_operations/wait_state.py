@@ -15,7 +15,7 @@ from .._untrusted import displayable
 from .api import Operation
 from .status import FAILED, PENDING, SUCCEEDED
 
-# For so long after it was named, an operation may not be found.
+# After a response has named an operation, the service may return 404 for it for so long.
 MAX_SECONDS_UNKNOWN = 10.0
 
 
@@ -98,9 +98,10 @@ class WaitState:
         del self.recorded_at[ref]
 
     def may_be_unknown(self, path: str) -> bool:
-        """Whether the service may not know what it has named a moment ago, and C(path) is of: an operation not yet polled."""
-        is_named = self.unlisted is None and all(not path.endswith(f"/{ref.id}") for ref in self.recorded_at)
-        return is_named and self.elapsed() < MAX_SECONDS_UNKNOWN
+        """Whether a 404 for C(path) may pass: what it is about was named a moment ago, and no poll has found it yet."""
+        # Not recorded_at itself, which grows while other threads poll.
+        was_found = any(ref in self.recorded_at and path.endswith(f"/{ref.id}") for ref in self.operations)
+        return self.unlisted is None and not was_found and self.elapsed() < MAX_SECONDS_UNKNOWN
 
     def has_succeeded(self) -> bool:
         """Whether all operations are known and have succeeded."""

@@ -225,3 +225,17 @@ def test_a_run_with_a_change_ends_after_min_seconds_even_if_no_poll_is_due(
     result = wait_for(client, service.refs, interval=300.0, stop_when=StopWhen(20.0, 60.0)).run()
     assert [change["id"] for change in result["_changes"]] == ["p0-op1"]
     assert result["elapsed"] == 20.0
+
+
+def test_other_threads_may_record_operations_while_a_404_is_classified(client: Client) -> None:
+    refs = [OperationRef("proj-1", f"op-{number}") for number in range(3)]
+    state = new_state(client, refs)
+    state.record(refs[0], {"id": "op-0", "status": "running"})
+
+    class Path(str):
+        def endswith(self, *suffix: Any) -> bool:
+            state.record(refs[1], {"id": "op-1", "status": "running"})
+            return super().endswith(*suffix)
+
+    assert state.may_be_unknown(Path("/projects/proj-1/operations/op-2"))
+    assert not state.may_be_unknown(Path("/projects/proj-1/operations/op-1"))
