@@ -145,10 +145,10 @@ def progress_lines(operations: list[dict[str, Any]], changes: list[dict[str, Any
 
 
 def heartbeat_line(operations: list[dict[str, Any]], elapsed: float) -> str:
-    """A line that says that the wait goes on, and names one of the operations that it waits for."""
-    if not operations:
-        return f"clouddb: waiting for the list of unfinished operations ({elapsed:.0f} s)"
+    """A line that says that the wait goes on, and names one of the operations that it waits for, if it waits for any."""
     pending = [operation for operation in operations if operation["status"] not in SUCCEEDED]
+    if not pending:
+        return f"clouddb: waiting for the service ({elapsed:.0f} s)"
     noun = "operation" if len(operations) == 1 else "operations"
     status = pending[0]["status"] or "not polled yet"
     return f"clouddb: waiting for {len(pending)} of {len(operations)} {noun} ({elapsed:.0f} s), including {_name(pending[0])} {status}"
