@@ -45,13 +45,11 @@ def sweep(params: Mapping[str, Any], client: Client, check_mode: bool) -> Result
     age = timedelta(seconds=duration({"older_than": older_than}, "older_than"))
     deadline = Deadline.after(client.clock, limits.timeout)
     segments = ("projects", str(project_id_from(params, client, check_mode)), "branches")
-    is_known = segments[1] != NOT_CREATED_ID
-    listed = list_resources(client, segments, "branches").items if is_known else []
+    listed = [] if segments[1] == NOT_CREATED_ID else list_resources(client, segments, "branches").items
     due, warnings = _due(params["name"], age, listed, client.service_now())
     if len(due) > limit:
-        warnings.append(
-            f"{len(due)} branches match, but the task deletes at most {limit}. Run the task again, or increase max_deletions."
-        )
+        problem = f"{len(due)} branches match, but the task deletes at most {limit}."
+        warnings.append(f"{problem} Run the task again, or increase max_deletions.")
     deleted: list[Resource] = []
     operations: list[Resource] = []
 
@@ -72,10 +70,12 @@ def sweep(params: Mapping[str, Any], client: Client, check_mode: bool) -> Result
         if not check_mode:
             seconds = deadline.remaining()
             try:
-                run = Engine(client, plan, limits._replace(timeout=seconds), seconds)
-                operations += run.run()["operations"]
+                operations += Engine(client, plan, limits._replace(timeout=seconds), seconds).run()["operations"]
             except ClouddbError as error:
-                error.result = {**named(BRANCH, error.result), **result()}
+                operations += error.result.get("operations", [])
+                # Even if no branch is gone yet, its deletion may have begun.
+                changed = bool(deleted) or error.result.get("changed", False)
+                error.result = {**named(BRANCH, error.result), **result(), "changed": changed}
                 raise
         deleted.append(branch)
     return result()

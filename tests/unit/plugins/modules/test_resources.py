@@ -317,6 +317,17 @@ class TestSweep:
             task(client, **self.OLD)
         assert [each["name"] for each in error.value.as_result()["branches"]] == ["pr-3"]
 
+    def test_a_deletion_that_takes_too_long_is_a_change(self, sandbox: Sandbox, client: Client) -> None:
+        body = {"branch": {"name": "pr-1"}, "endpoints": [{"type": "read_write"}]}
+        sandbox.api("POST", f"/projects/{SHOP}/branches", body)
+        sandbox.advance(8 * 86400)
+        with pytest.raises(ClouddbError) as error:
+            task(client, **self.OLD, timeout=0)
+        result = error.value.as_result()
+        assert (result["changed"], result["branches"]) == (True, [])
+        assert [each["id"] for each in result["operations"]] == result["pending_ids"]
+        assert len(result["pending_ids"]) == 1
+
     @pytest.mark.parametrize(
         ("options", "option"),
         [({"name": "pr-*"}, "name"), ({"name": "pr-1", "older_than": "7d", "state": "absent"}, "older_than")],
