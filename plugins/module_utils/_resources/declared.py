@@ -22,8 +22,6 @@ from .parents import ResourceNotFound, branch_id_from, project_id_from, query_of
 from .plan import Find, Plan
 from .read import preview
 
-Fields = dict[str, Any]
-
 
 class Kind(NamedTuple):
     """A kind of resource, whose list C(plural) is below that of its C(parents), each named by the option of that name.
@@ -77,15 +75,15 @@ class Target(NamedTuple):
     """The resource with the fields C(match) in the list C(segments), its further C(fields), and parameters of the list."""
 
     segments: Sequence[str]
-    match: Fields
-    fields: Fields
-    query: Fields
+    match: dict[str, Any]
+    fields: dict[str, Any]
+    query: dict[str, Any]
 
 
 def plan_for(kind: Kind, target: Target, method: str, wait: bool) -> Plan:
     """The request of this method for a resource."""
     segments = tuple(target.segments)
-    body: Fields | None = None
+    body: dict[str, Any] | None = None
     if method == "POST":
         body = {kind.wrapper: {**target.match, **target.fields}, **kind.rest}
     elif method == "PATCH":
@@ -96,36 +94,38 @@ def plan_for(kind: Kind, target: Target, method: str, wait: bool) -> Plan:
     return Plan(method, path, {}, body, find, SUCCESS, False, wait, options)
 
 
-def _changeable(kind: Kind, target: Target) -> Fields:
+def _changeable(kind: Kind, target: Target) -> dict[str, Any]:
     return {field: target.fields[field] for field in kind.changeable.values() if field in target.fields}
 
 
 def declare(kind: Kind, params: Mapping[str, Any], client: Client, check_mode: bool) -> Result:
     """The result of the module about this kind of resource. Raises what the engine of api_request raises, and ResourceNotFound."""
     not_blank(params, "name")
-    limits = limits_from(params)
-    saved, is_present = params.get("_state"), params["state"] == "present"
+    limits, saved, is_present = limits_from(params), params.get("_state"), params["state"] == "present"
 
-    def send(method: str, seconds: float, saved: Mapping[str, Any] | None = None) -> Result:
+    def send(target: Target, method: str, elapsed: float = 0.0, state: Mapping[str, Any] | None = None) -> Result:
         plan = plan_for(kind, target, method, params["wait"])
         if check_mode:
             return preview(client, plan)
-        result = Engine(client, plan, limits._replace(timeout=seconds), seconds).run(saved)
+        seconds = max(0.0, limits.timeout - elapsed)
+        result = Engine(client, plan, limits._replace(timeout=seconds), seconds, elapsed).run(state)
         if "_state" in result:
             # The next run of the module does not look up the parents again.
             result["_state"].update(target=target._asdict(), method=method)
         return result
 
     try:
-        target = Target(**saved["target"]) if saved else _target(kind, params, client, check_mode and is_present)
-        method = "DELETE" if not is_present else "PATCH" if "id" in target.match else "POST"
-        method = saved["method"] if saved else method
-        result = send(method, limits.timeout, saved)
+        if saved:
+            target, method = Target(**saved["target"]), saved["method"]
+        else:
+            target = _target(kind, params, client, check_mode and is_present)
+            method = "DELETE" if not is_present else "PATCH" if "id" in target.match else "POST"
+        result = send(target, method, state=saved)
         found = result["object"]
         if is_present and found and not result["changed"] and "_state" not in result:
             _require_fixed(kind, target, found)
             if method == "POST" and not contains(found, _changeable(kind, target)):
-                result = send("PATCH", max(0.0, limits.timeout - result["elapsed"]))
+                result = send(target, "PATCH", elapsed=result["elapsed"])
     except ResourceNotFound as error:
         if is_present:
             raise

@@ -86,13 +86,13 @@ class Engine:
     """One run of a task: C(memory) is what the next run has to know, the rest belongs to this one.
 
     C(error) is what went wrong with the request, until an observation shows that nothing did; that has to be known at
-    C(settled_at).
+    C(settled_at). C(elapsed): seconds that the task has already taken with another request.
     """
 
-    def __init__(self, client: Client, plan: Plan, limits: Limits, lock_timeout: float) -> None:
+    def __init__(self, client: Client, plan: Plan, limits: Limits, lock_timeout: float, elapsed: float = 0.0) -> None:
         self._client, self._plan, self._limits, self._lock_timeout = client, plan, limits, lock_timeout
         self._began = client.clock.monotonic()
-        self._memory = Memory(started=self._began)
+        self._memory = Memory(started=self._began - elapsed)
         self._error: RequestFailed | None = None
         self._settled_at = math.inf
         self._locking: list[str] = []

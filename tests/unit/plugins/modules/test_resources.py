@@ -14,6 +14,7 @@ import pytest
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._options import NOT_CREATED_ID
+from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
 SHOP, BLOG = "wispy-lake-12345678", "red-moon-34567890"
@@ -231,6 +232,13 @@ def test_an_account_that_requires_an_organization(sandbox: Sandbox, client: Clie
     assert (result["changed"], task(client, **options, org_id="org-1")["changed"]) == (True, False)
     if options is STORE:
         assert result["project"]["org_id"] == "org-1"
+
+
+def test_elapsed_includes_the_wait_before_a_change(sandbox: Sandbox, client: Client, clock: FakeClock) -> None:
+    sandbox.plan((0, "running"), (20, "finished"), action="create_branch")
+    sandbox.api("POST", f"/projects/{SHOP}/branches", {"branch": {"name": "preview"}, "endpoints": []})
+    changed = task(client, **PREVIEW, protected=True)
+    assert (changed["changed"], changed["elapsed"]) == (True, round(clock.elapsed, 3))
 
 
 def test_a_wait_is_resumed_without_another_lookup_of_the_parents(sandbox: Sandbox, client: Client) -> None:
