@@ -131,9 +131,9 @@ def declare(kind: Kind, params: Mapping[str, Any], client: Client, check_mode: b
             raise
         result = result_of(warnings=[f"{error} So there is nothing to delete."])
     except ClouddbError as error:
-        error.result = named(kind, error.result)
+        error.result = module_result(kind, error.result)
         raise
-    return named(kind, result)
+    return module_result(kind, result)
 
 
 def _target(kind: Kind, params: Mapping[str, Any], client: Client, may_be_missing: bool) -> Target:
@@ -162,7 +162,7 @@ def _require_fixed(kind: Kind, target: Target, found: Mapping[str, Any]) -> None
             raise InvalidOption(option, f"{problem}. Use its value, or delete it first.")
 
 
-def named(kind: Kind, result: Result) -> Result:
+def module_result(kind: Kind, result: Result) -> Result:
     """The result of the module for one of the engine, even one of an error."""
     left_out = ("json", "status", "polls", "request")
     return {kind.result if name == "object" else name: result[name] for name in result if name not in left_out}

@@ -17,7 +17,7 @@ from .._operations.wait import limits_from
 from .._options import NOT_CREATED_ID, integer
 from .._timestamps import duration
 from .compare import changed_fields
-from .declared import BRANCH, Target, named, plan_for
+from .declared import BRANCH, Target, module_result, plan_for
 from .engine import Engine
 from .lookup import GOING, list_resources, name_of, own_state
 from .outcome import Result
@@ -75,7 +75,7 @@ def sweep(params: Mapping[str, Any], client: Client, check_mode: bool) -> Result
                 operations += error.result.get("operations", [])
                 # Even if no branch is gone yet, its deletion may have begun.
                 changed = bool(deleted) or error.result.get("changed", False)
-                error.result = {**named(BRANCH, error.result), **result(), "changed": changed}
+                error.result = {**module_result(BRANCH, error.result), **result(), "changed": changed}
                 raise
         deleted.append(branch)
     return result()
