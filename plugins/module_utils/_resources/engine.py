@@ -29,10 +29,10 @@ from .lookup import ABSENT, COMING, GOING, PRESENT, name_of
 from .observe import BROKEN, DIFFERENT, LOOKBACK, Observation, observe, shown_resource
 from .outcome import (
     Result,
+    created_differently,
     ignored_fields_warning,
     locked,
     no_match,
-    not_matching,
     overdue,
     result_of,
     unknown_outcome,
@@ -350,9 +350,9 @@ class Engine:
             memory.before = resource
         elif memory.status is None:
             memory.warnings.append(
-                f"The response to {plan.name} was lost, but the service has carried out the request."
+                f"The response to {plan.request_line} was lost, but the service has carried out the request."
             )
-        elif plan.changes and memory.before and resource:
+        elif plan.is_update and memory.before and resource:
             before = memory.before
             names = fields_of(plan.body, before)
             memory.changed = any(not contains(before.get(name), resource.get(name)) for name in names)
@@ -362,7 +362,7 @@ class Engine:
         result = self._fields(resource)
         is_created = plan.method == "POST" and memory.changed
         if is_created and plan.find and resource and not contains(resource, plan.find.match):
-            raise not_matching(plan, resource, plan.find.match, result)
+            raise created_differently(plan, resource, plan.find.match, result)
         return {**result, "_changes": self._changes} if self._limits.stop_when else result
 
     def _failure(self, seen: Observation, unobserved: RequestFailed | None = None) -> Exception:
@@ -374,7 +374,7 @@ class Engine:
         if self._error and (unobserved or seen.state != GOING):
             return self._error
         if unobserved and memory.changed:
-            problem = f"{self._plan.name} was carried out, but its result could not be looked up"
+            problem = f"{self._plan.request_line} was carried out, but its result could not be looked up"
             unobserved.args = (f"{problem}. {unobserved}",)
             unobserved.result = self._fields(memory.known)
         return unobserved or overdue(self._plan, seen, memory.known, self._limits.timeout, self._fields(seen.resource))

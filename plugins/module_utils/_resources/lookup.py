@@ -94,7 +94,7 @@ def find_resource(
     if known and known.get("id") is not None:
         # The response to a POST may have been that of a gateway.
         wanted = [{"id": known["id"]}, *(wanted if plan.method == "POST" else [])]
-    elif plan.changes:
+    elif plan.is_update:
         fields = fields_of(plan.body, {})
         wanted.append({field: fields.get(field, value) for field, value in find.match.items()})
     first = client.get(*find.segments, query=find.query)
@@ -123,7 +123,7 @@ def select(listed: Listed, wanted: Sequence[Mapping[str, Any]], plan: Plan) -> t
             if plan.options is None
             else "Set the id of one, or rename one."
         )
-        problem = f"{plan.name} is about one resource, but {len(found)} match {plan.selector}"
+        problem = f"{plan.request_line} is about one resource, but {len(found)} match {plan.selector}"
         raise ResourceError("ambiguous_match", f"{problem}: {named}{more}. {advice}")
     if found:
         return found[0], []

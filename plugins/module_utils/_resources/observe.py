@@ -57,7 +57,7 @@ def observe(
     state = ABSENT if resource is None else own_state(resource)
     if state == ABSENT:
         resource = None
-    elif plan.find and plan.changes and state != GOING and differing(resource or {}, plan.body):
+    elif plan.find and plan.is_update and state != GOING and differing(resource or {}, plan.body):
         return Observation(DIFFERENT, resource)
     # The operations about a resource may go on when it is gone.
     subject = resource or known
@@ -82,11 +82,11 @@ def _look_up(client: Client, plan: Plan, known: Resource | None, has_waited: boo
         resource = _by_own_path(client, plan, known or {})
         # Only a GET of its path shows that a resource is gone.
         return resource if resource or is_deletion else known, []
-    resource = _by_own_path(client, plan, known) if plan.changes and known is not None else None
+    resource = _by_own_path(client, plan, known) if plan.is_update and known is not None else None
     if resource:
         return resource, []
     resource, warnings = find_resource(client, plan, plan.find, known)
-    if resource and plan.changes and not fields_of(plan.body, resource).keys() <= resource.keys():
+    if resource and plan.is_update and not fields_of(plan.body, resource).keys() <= resource.keys():
         resource = _by_own_path(client, plan, resource) or resource
     return resource, warnings
 

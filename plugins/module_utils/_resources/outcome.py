@@ -39,36 +39,37 @@ def result_of(before: Resource | None = None, after: Resource | None = None, **f
 
 def will_fail(plan: Plan, problem: str, remedy: str) -> str:
     """The warning of check mode about a request that needs what an earlier task may do to the resource."""
-    return f"{problem}. Unless an earlier task {remedy} it, {plan.name} will fail."
+    return f"{problem}. Unless an earlier task {remedy} it, {plan.request_line} will fail."
 
 
 def ignored_fields_warning(plan: Plan, names: Sequence[str]) -> str:
     """The warning about fields that are not as the request has set them."""
     options = plan.options or {}
     fields = ", ".join(displayable(options.get(name, name), 100) for name in names)
-    return f"{plan.name} was accepted, but the resource differs in: {fields}. Check their names and values."
+    return f"{plan.request_line} was accepted, but the resource differs in: {fields}. Check their names and values."
 
 
 def no_match(plan: Plan, seen: Observation) -> ClouddbError:
     """The error for a request that needs a resource."""
     if seen.resource:
-        return ResourceError("no_match", f"{name_of(seen.resource)} is being deleted, so {plan.name} cannot change it.")
+        problem = f"{name_of(seen.resource)} is being deleted"
+        return ResourceError("no_match", f"{problem}, so {plan.request_line} cannot change it.")
     if plan.options is not None:
         return ResourceNotFound(
             plan.selector, "no resource has this value. Check it, and whether the API key may access it."
         )
     hint = " ".join(seen.warnings) or "Check find."
-    return ResourceError("no_match", f"No resource matches find for {plan.name}. {hint}")
+    return ResourceError("no_match", f"No resource matches find for {plan.request_line}. {hint}")
 
 
-def not_matching(plan: Plan, resource: Resource, match: Mapping[str, Any], result: Result) -> ResourceError:
+def created_differently(plan: Plan, resource: Resource, match: Mapping[str, Any], result: Result) -> ResourceError:
     """The error for a resource that the service has created with other values than those of C(find.match)."""
     stored = ", ".join(
         f"{displayable(name, 100)} is {displayable(resource.get(name), 100)!r}, not {displayable(wanted, 100)!r}"
         for name, wanted in match.items()
         if not contains(resource.get(name), wanted)
     )
-    problem = f"{plan.name} created {name_of(resource)}, which {plan.selector} does not match: {stored}."
+    problem = f"{plan.request_line} created {name_of(resource)}, which {plan.selector} does not match: {stored}."
     advice = "Each run would create another resource. Use the service's values."
     return ResourceError("no_match", f"{problem} {advice}", {}, result)
 
@@ -96,9 +97,9 @@ def overdue(plan: Plan, seen: Observation, known: Resource | None, timeout: floa
     resource = seen.resource or known
     name = name_of(resource) if resource else "the resource"
     problem = {
-        ABSENT: f"{plan.name} was accepted, but the list does not show {name}",
+        ABSENT: f"{plan.request_line} was accepted, but the list does not show {name}",
         GOING: f"{name} is still being deleted",
         COMING: f"{name} is not ready",
-    }.get(seen.state, f"{plan.name} was accepted, but the list still shows {name}")
+    }.get(seen.state, f"{plan.request_line} was accepted, but the list still shows {name}")
     advice = "Run the task again later, or increase timeout."
     return WaitFailed(f"{problem} after {timeout:g} s. {advice}", {}, {**result, "failed_ids": [], "pending_ids": []})

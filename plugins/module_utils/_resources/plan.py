@@ -37,7 +37,7 @@ class Find(NamedTuple):
     query: Mapping[str, Any]
 
     @property
-    def is_known(self) -> bool:
+    def has_all_values(self) -> bool:
         """Whether everything has a value. In check mode, an earlier task would provide what has none."""
         return is_complete(self.segments) and has_values([self.match, self.query])
 
@@ -64,19 +64,19 @@ class Plan(NamedTuple):
         return "find" if self.options is None or self.find is None else " and ".join(self.find.match)
 
     @property
-    def name(self) -> str:
+    def request_line(self) -> str:
         """For messages, for example C(POST /projects/proj-1/branches)."""
         return f"{self.method} {path_of(self.segments).replace('%7B', '{').replace('%7D', '}')}"
 
     @property
-    def changes(self) -> bool:
+    def is_update(self) -> bool:
         """Whether the request changes a resource that has to be there."""
         return self.method in ("PATCH", "PUT")
 
     @property
-    def is_known(self) -> bool:
+    def has_all_values(self) -> bool:
         """Whether everything that a GET request sends has a value."""
-        return is_complete(self.segments) and has_values(self.query) and (self.find is None or self.find.is_known)
+        return is_complete(self.segments) and has_values(self.query) and (self.find is None or self.find.has_all_values)
 
     def request(self, found: Resource | None) -> dict[str, Any]:
         """The request for the resource C(found), as the task's result shows it."""

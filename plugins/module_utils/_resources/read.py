@@ -19,9 +19,9 @@ def read(client: Client, plan: Plan, check_mode: bool) -> Result:
 
     Raises what Client raises, and ResourceError.
     """
-    if check_mode and not plan.is_known:
+    if check_mode and not plan.has_all_values:
         unknown = "because a value in it is not known. An earlier task would create the resource."
-        return result_of(warnings=[f"{plan.name} was not sent, {unknown}"])
+        return result_of(warnings=[f"{plan.request_line} was not sent, {unknown}"])
     if not has_placeholder(plan.segments):
         if plan.find or plan.all_pages:
             return _read_list(client, plan)
@@ -67,9 +67,9 @@ def _array_in(response: Response, name: str) -> str | None:
 def preview(client: Client, plan: Plan) -> Result:
     """What the task would return; sends GET requests only. A resource that would be created has the id null."""
     # Without its id, which an earlier task would have created, there is nothing to look up.
-    is_known = plan.find is not None and plan.find.is_known
-    seen = observe(client, plan) if is_known else Observation(ABSENT, None)
-    step = STEPS[plan.method][seen.state] if is_known else SEND
+    can_look_up = plan.find is not None and plan.find.has_all_values
+    seen = observe(client, plan) if can_look_up else Observation(ABSENT, None)
+    step = STEPS[plan.method][seen.state] if can_look_up else SEND
     found, warnings = seen.resource, [*seen.warnings]
     if step == FAIL:
         warnings.append(will_fail(plan, f"No resource matches {plan.selector}", "creates"))
