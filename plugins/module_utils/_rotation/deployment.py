@@ -248,16 +248,19 @@ def restore(client: Client, host: Host, key: NewKey, previous: str | None) -> tu
         return True, host.confirmation(client)
 
 
-def _restore_file(client: Client, host: Host, before: Previous | None, previous: str | None) -> bool:
-    """Restore the file; returns whether it was restored."""
+def _restore_file(client: Client, host: Host, previous: Previous | None, secret: str | None) -> bool:
+    """Restore the file and its C(secret), or remove it if there was none; returns whether that was done."""
     if host.file is None:
         return True
-    if before is None or before.sha256 is None:
+    if previous is None:
+        # Another run has deployed its key over this one, and rolled it back. What was there before is no longer known.
+        return False
+    if previous.sha256 is None:
         host.file.remove()
         return True
-    if previous is None or checksum(previous) != before.sha256 or not is_valid_secret(client.with_api_key(previous)):
+    if secret is None or checksum(secret) != previous.sha256 or not is_valid_secret(client.with_api_key(secret)):
         return False
-    host.write_secret(previous, FileAttributes(**before.attributes) if before.attributes else None)
+    host.write_secret(secret, FileAttributes(**previous.attributes) if previous.attributes else None)
     return True
 
 

@@ -227,6 +227,18 @@ def test_rollback_keeps_an_edited_file(rotated: tuple[Deployment, NewKey]) -> No
     assert (is_restored, host.secret, confirmation.withdrawn) == (False, "edited by hand", new.id)
 
 
+def test_rollback_keeps_a_key_to_which_another_run_has_returned(rotated: tuple[Deployment, NewKey]) -> None:
+    host, _old = rotated
+    new = host.create()
+    host.deploy(new)
+    other_run = Deployment(host.account, host.path.parent, "another run")
+    other = other_run.create()
+    other_run.deploy(other)
+    other_run.roll_back(other)
+    is_restored, confirmation = host.roll_back(new)
+    assert (is_restored, host.secret, confirmation.sha256) == (False, new.secret, checksum(new.secret))
+
+
 def test_committed_key_is_not_rolled_back(rotated: tuple[Deployment, NewKey]) -> None:
     host, _old = rotated
     new = host.rotate()
