@@ -79,6 +79,11 @@ def keys_named(client: Client, name: str) -> list[Key]:
     return [key for key in list_keys(client) if key.get("name") == name]
 
 
+def all_but_latest(keys: Sequence[Key], number: int) -> list[Key]:
+    """The keys, of which the latest come last, without the last C(number) of them."""
+    return list(keys[: max(0, len(keys) - number)])
+
+
 def own_key_of(keys: Sequence[Key], own_key: str) -> Key:
     """The key that the option C(own_key) names by its id or name. Raises InvalidOption unless it is exactly one."""
     named = [key for key in keys if own_key in (str(key["id"]), key.get("name"))]

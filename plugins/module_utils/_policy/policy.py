@@ -13,7 +13,7 @@ from fnmatch import translate
 from typing import Any, NamedTuple
 
 from .._errors import InvalidOption
-from .._keys.api import Key
+from .._keys.api import Key, all_but_latest
 from .._timestamps import BEGINNING, timestamp_of
 from .._untrusted import displayable
 
@@ -205,19 +205,19 @@ def _surplus(keys: Sequence[Key], policy: Policy, entry_of: Mapping[int, Allowed
         elif name_of(key):
             by_name.setdefault(name_of(key), []).append(key)
     for same in by_name.values():
-        for key in _earliest(same, 1):
+        for key in _beyond_limit(same, 1):
             text = f"is one of {len(same)} keys of that name, and not the one that was created or used last"
             yield _finding("duplicate", key, text, entry_of.get(key["id"]))
     over = set()
     for entry, matching in by_entry.items():
-        for key in _earliest(matching, entry.max_keys or 0):
+        for key in _beyond_limit(matching, entry.max_keys or 0):
             over.add(key["id"])
             name = displayable(entry.name, MAX_NAME_LENGTH)
             text = f"is one of {len(matching)} keys that match '{name}', more than max_keys of {entry.max_keys}"
             yield _finding("over_limit", key, text, entry)
     if policy.max_keys is not None:
         # The keys that are over the limit of an entry are reported already. Only those beyond them are over this limit.
-        for key in _earliest([key for key in keys if key["id"] not in over], policy.max_keys):
+        for key in _beyond_limit([key for key in keys if key["id"] not in over], policy.max_keys):
             text = f"is one of {len(keys)} keys of the account, more than max_keys of {policy.max_keys}"
             yield _finding("over_limit", key, text, entry_of.get(key["id"]))
 
@@ -231,12 +231,12 @@ def _missing(keys: Sequence[Key], policy: Policy) -> Iterable[Finding]:
             yield Finding("missing", None, entry.name, name, message, entry)
 
 
-def _earliest(keys: Sequence[Key], limit: int) -> list[Key]:
-    """The keys beyond the limit.
+def _beyond_limit(keys: Sequence[Key], limit: int) -> list[Key]:
+    """The keys that are too many: all but those with the latest activity.
 
     A key whose last activity is unknown counts as the earliest. It is protected, and no other is revoked in its place.
     """
-    return sorted(keys, key=_activity_order)[: max(0, len(keys) - limit)]
+    return all_but_latest(sorted(keys, key=_activity_order), limit)
 
 
 def _activity_order(key: Key) -> tuple[datetime, int]:

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from .._errors import InvalidOption
-from .._keys.api import Key, numbered
+from .._keys.api import Key, all_but_latest, numbered
 from .._keys.ensure import Result
 from .._timestamps import parse_timestamp, timestamp_of
 from .confirmation import Confirmation, RotationRefused, names_text, recorded_keys
@@ -100,11 +100,6 @@ def rotation_of(
     )
 
 
-def surplus(older: Sequence[Key], keep: int) -> list[Key]:
-    """The older keys beyond the latest C(keep)."""
-    return list(older[: max(0, len(older) - keep)])
-
-
 def plan(rotation: Rotation, params: Mapping[str, Any], max_age: timedelta, grace_period: float) -> Result:
     """Whether a new key is needed, and what is to be done then. Changes nothing.
 
@@ -132,7 +127,7 @@ def plan(rotation: Rotation, params: Mapping[str, Any], max_age: timedelta, grac
             "use the key to api_key_rotation_former_consumers.",
             {"hosts": missing},
         )
-    beyond = surplus(keys if reason else keys[:-1], params["keep"])
+    beyond = all_but_latest(keys if reason else keys[:-1], params["keep"])
     # Without a record, the task's own key may be among them.
     older, unknown = (beyond, []) if rotation.may_revoke() else ([], beyond)
     unknown = [*rotation.foreign_keys, *unknown]
