@@ -24,7 +24,7 @@ class Rotation(NamedTuple):
     """What is rotated: the active C(keys) of a name with C({timestamp}) in it, the earliest first.
 
     C(foreign_keys) have such a name as well, but no record names them: others may use them, so they are left alone. With
-    C(has_no_record), no host has a record, and all keys count as C(keys). C(hosts) are all that may use one of the keys, or
+    C(none_has_record), no host has a record, and all keys count as C(keys). C(hosts) are all that may use one of the keys, or
     are to use the next one. C(confirmations) are those of this run's latest step, by host. C(recorded) is what the records
     say of C(keys), by key id. C(now) is the time by the service's clock. C(own_key) is the id of the key that the user has
     named as the task's own, if any.
@@ -37,7 +37,7 @@ class Rotation(NamedTuple):
     recorded: Mapping[int, KnownKey]
     now: datetime
     own_key: int | None
-    has_no_record: bool
+    none_has_record: bool
 
     def own_keys(self, secret: str) -> set[int | None]:
         """The ids of the task's own key: those that are recorded with this secret, and the one that the user named."""
@@ -56,13 +56,13 @@ class Rotation(NamedTuple):
         }
         return [name for name in self.hosts if name not in confirmed]
 
-    def is_recorded(self) -> bool:
-        """Whether every host has a record, so that it is known who may use a key."""
+    def all_have_records(self) -> bool:
+        """Whether every host that reported has a record, so that it is known who may use a key."""
         return all(one.has_record for one in self.confirmations.values())
 
     def may_revoke(self) -> bool:
         """Whether it is known who uses the keys: by the records, or else because the user has named all hosts and the own key."""
-        return self.own_key is not None or not self.has_no_record
+        return self.own_key is not None or not self.none_has_record
 
 
 def rotation_of(
@@ -83,8 +83,8 @@ def rotation_of(
     pattern = re.escape(name).replace(re.escape(PLACEHOLDER), "[0-9]{8}T[0-9]{6}Z")
     managed = [key for key in listed if isinstance(key.get("name"), str) and re.fullmatch(pattern, key["name"])]
     recorded = recorded_keys(confirmations.values())
-    has_no_record = bool(confirmations) and not any(one.has_record for one in confirmations.values())
-    keys = [key for key in managed if has_no_record or key["id"] in recorded]
+    none_has_record = bool(confirmations) and not any(one.has_record for one in confirmations.values())
+    keys = [key for key in managed if none_has_record or key["id"] in recorded]
     ids = {key["id"] for key in keys}
     recorded = {key_id: key for key_id, key in recorded.items() if key_id in ids}
     recorded_hosts = {name for key in recorded.values() for name in key.hosts}
@@ -96,7 +96,7 @@ def rotation_of(
         recorded,
         now,
         own_key,
-        has_no_record,
+        none_has_record,
     )
 
 
@@ -114,7 +114,7 @@ def plan(rotation: Rotation, params: Mapping[str, Any], max_age: timedelta, grac
             f"The run is limited to or by tags ({', '.join(params['tags'])}), which may skip the deployment tasks. No key was "
             "created or revoked. Run the play without tags."
         )
-    if not rotation.is_recorded() and not params["other_hosts"]:
+    if not rotation.all_have_records() and not params["other_hosts"]:
         raise RotationRefused(
             "The key is deployed by tasks only, and without a record nothing shows who uses it. No key was created or "
             "revoked. Set api_key_rotation_consumers to the hosts that use the key, or set api_key_rotation_record."
@@ -178,7 +178,7 @@ def _reason_for_new_key(rotation: Rotation, max_age: timedelta) -> str:
     # The time may be a second behind created_at.
     if not max_age or rotation.now - created_at >= max_age:
         return f"key {newest['id']} has reached its maximum age"
-    if rotation.is_recorded():
+    if rotation.all_have_records():
         without = rotation.unconfirmed(newest["id"])
         return f"key {newest['id']} is not confirmed on {names_text(without)}" if without else ""
     if not newest.get("last_used_at"):
@@ -204,7 +204,7 @@ def _warnings(rotation: Rotation, missing: Sequence[str], unknown: Sequence[Key]
     if unknown:
         why = f"and no record of these hosts shows who uses {'it' if len(unknown) == 1 else 'them'}"
         advice = "Use another name for the keys of other hosts. Revoke keys that nothing uses by their ids."
-        if rotation.has_no_record:
+        if rotation.none_has_record:
             why = "because without a record nothing shows which key is the task's own"
             advice = "Set api_key_rotation_own_key to the id of the task's own key, or api_key_rotation_record."
         warnings.append(f"{_remain(unknown)} valid, {why}. {advice}")
