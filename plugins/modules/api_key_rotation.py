@@ -162,7 +162,7 @@ from ..module_utils._keys.api import list_keys, own_key_of
 from ..module_utils._options import integer, not_blank
 from ..module_utils._rotation.confirmation import (
     confirmations_from,
-    confirmations_of,
+    current_confirmations,
     require_same_variables,
     run_from,
 )
@@ -177,19 +177,21 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
     for option in ("other_hosts", "retired_hosts", "own_key"):
         not_blank(params, option)
     integer(params, "keep", 0)
-    grace_period, step = duration(params, "grace_period"), params["step"]
+    grace_period = duration(params, "grace_period")
     max_age = timedelta(seconds=duration(params, "max_age", largest=MAX_AGE))
-    run, found = run_from(params, check_mode), confirmations_from(params["confirmations"])
+    this_run, reported = run_from(params, check_mode), confirmations_from(params["confirmations"])
+    step = params["step"]
     if step == "plan":
-        require_same_variables(found, run)
+        require_same_variables(reported, this_run)
     listed = list_keys(client)
     now = client.service_now()
+    planned_hosts, _older_keys = planned_from(params)
     rotation = rotation_of(
         params["name"],
         listed,
-        [*params["hosts"], *params["other_hosts"], *planned_from(params)[0]],
+        [*params["hosts"], *params["other_hosts"], *planned_hosts],
         params["retired_hosts"],
-        confirmations_of(found, run, now),
+        current_confirmations(reported, this_run, now),
         now,
         own_key_of(listed, params["own_key"])["id"] if params["own_key"] and step != "withdraw" else None,
     )

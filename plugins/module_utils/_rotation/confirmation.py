@@ -84,7 +84,7 @@ def confirmations_from(items: Sequence[Mapping[str, Any]]) -> list[Confirmation]
     return [Confirmation(**{**item, "known_keys": keys[item["known_keys"]]}) for item in items]
 
 
-def confirmations_of(items: Iterable[Confirmation], run: Run, now: datetime) -> dict[str, Confirmation]:
+def current_confirmations(items: Iterable[Confirmation], run: Run, now: datetime) -> dict[str, Confirmation]:
     """The confirmations of this run that are not too old, by host."""
     return {
         item.host: item

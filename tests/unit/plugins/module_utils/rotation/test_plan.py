@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption
-from ansible_collections.clouddb.control.plugins.module_utils._rotation.confirmation import Run, confirmations_of
+from ansible_collections.clouddb.control.plugins.module_utils._rotation.confirmation import Run, current_confirmations
 from ansible_collections.clouddb.control.plugins.module_utils._rotation.record import KnownKey, keys_as_json
 from ansible_collections.clouddb.control.tests.unit.plugins.module_utils.rotation.rotations import (
     Keys,
@@ -224,4 +224,4 @@ def test_a_file_must_be_accepted(has_file: bool, accepted: bool | None, is_deplo
 def test_confirmation_is_not_older_than_an_hour(seconds: float, counts: bool) -> None:
     account = SimulatedAccount()
     found = confirmation(account, "web1", None, checked_at=(EPOCH - timedelta(seconds=seconds)).isoformat())
-    assert bool(confirmations_of([found], Run("run", {}), EPOCH)) is counts
+    assert bool(current_confirmations([found], Run("run", {}), EPOCH)) is counts
