@@ -116,7 +116,7 @@ from ..module_utils._rotation.deployment import (
     deploy,
     inspect,
     planned_from,
-    restore,
+    roll_back,
 )
 from ..module_utils._rotation.record import record_file
 
@@ -148,7 +148,7 @@ def run(
         return deploy(client, host, key, params["fingerprint"])
     if step == "confirm":
         return _result(False, confirm(client, host, key))
-    changed, confirmation = restore(client, host, key, params["previous"])
+    changed, confirmation = roll_back(client, host, key, params["previous"])
     return _result(changed, confirmation._replace(tasks_rolled_back=params["tasks_rolled_back"]))
 
 

@@ -101,8 +101,11 @@ class Host(NamedTuple):
         """What the host holds. Raises SecretFileError."""
         return Found(self.file.read() if self.file else None, read_record(self.record) if self.record else None)
 
-    def record_of(self, key: NewKey, found: Found) -> Record | None:
-        """The record of the key, if this run, and no later one, has written it; another host with the same file has not."""
+    def own_record(self, key: NewKey, found: Found) -> Record | None:
+        """The record of the key's deployment to this host; None if the host no longer holds the key or the record.
+
+        Another run, or another host with the same file, replaces the record by one with another key or another host.
+        """
         record = found.record
         if record is None or (record.key_id, record.host) != (key.id, self.name):
             return None
@@ -134,7 +137,7 @@ class Host(NamedTuple):
         if deployed and not self.record:
             key_id, state = deployed.id, DEPLOYED
         secret = found.secret if self.file or deployed is None else deployed.secret
-        accepted, checked_at = _check(client, secret) if secret else (None, None)
+        accepted, checked_at = _check_secret(client, secret) if secret else (None, None)
         return Confirmation(
             host=self.name,
             run=self.run.id,
@@ -154,7 +157,7 @@ class Host(NamedTuple):
         )
 
 
-def _check(client: Client, secret: str, rejections: int = REJECTIONS) -> tuple[bool, str]:
+def _check_secret(client: Client, secret: str, rejections: int = REJECTIONS) -> tuple[bool, str]:
     """Whether the service accepts the secret, and the time of that by its clock."""
     own_client = client.with_api_key(secret)
     accepted = is_valid_secret(own_client, rejections)
@@ -181,7 +184,7 @@ def deploy(client: Client, host: Host, key: NewKey, fingerprint: str) -> dict[st
     changed since, or the service does not accept the key; what the host holds is unchanged then.
     """
     with host.held() as found:
-        if host.record_of(key, found):
+        if host.own_record(key, found):
             # The connection was lost, and Ansible has run the task again.
             return {"changed": False, "previous": None}
         if found.fingerprint != fingerprint:
@@ -192,7 +195,7 @@ def deploy(client: Client, host: Host, key: NewKey, fingerprint: str) -> dict[st
         _require_accepted(client, host, key)
         known_keys = {**key.older_keys, key.id: KnownKey(key.hosts, checksum(key.secret))}
         sha256 = checksum(key.secret) if host.file else None
-        previous = _previous(host, found)
+        previous = _to_restore(host, found)
         host.write_record(Record(key.id, sha256, DEPLOYING, None, previous, known_keys, host=host.name))
         host.write_secret(key.secret)
         return {"changed": True, "previous": found.secret}
@@ -204,7 +207,7 @@ def confirm(client: Client, host: Host, key: NewKey) -> Confirmation:
     To be called after all tasks that deploy the key. Raises DeploymentRefused.
     """
     with host.held() as found:
-        record = host.record_of(key, found)
+        record = host.own_record(key, found)
         if host.record and not record:
             raise DeploymentRefused(
                 f"{host.name} no longer holds the new key {key.id}, because another rotation or somebody else has changed its "
@@ -230,21 +233,21 @@ def commit(client: Client, host: Host, key_id: int, key: NewKey | None) -> Confi
         return confirmation._replace(state=COMMITTED, return_sha256=None)
 
 
-def restore(client: Client, host: Host, key: NewKey, previous: str | None) -> tuple[bool, Confirmation]:
+def roll_back(client: Client, host: Host, key: NewKey, secret: str | None) -> tuple[bool, Confirmation]:
     """Restore the previous secret, if the file still holds the new one and the service still accepts the previous one.
 
-    C(previous) is what deploy() returned. Returns whether it was restored, and what the host holds in the end.
+    C(secret) is the previous one, which deploy() returned. Returns whether it was restored, and what the host then holds.
     """
     with host.held() as found:
-        record = host.record_of(key, found)
+        record = host.own_record(key, found)
         if record is None:
             # This also changes the fingerprint, by which this run could deploy the key later.
-            before = found.record or Record(key.id, None, DEPLOYING, None, None, {})
-            host.write_record(before._replace(withdrawn=key.id))
+            kept = found.record or Record(key.id, None, DEPLOYING, None, None, {})
+            host.write_record(kept._replace(withdrawn=key.id))
             return False, host.confirmation(client)._replace(withdrawn=key.id)
-        if record.state == COMMITTED or not _restore_file(client, host, record.previous, previous):
+        if record.state == COMMITTED or not _restore_file(client, host, record.previous, secret):
             return False, host.confirmation(client)
-        host.write_record(_record_before(record)._replace(withdrawn=key.id))
+        host.write_record(_previous_record(record)._replace(withdrawn=key.id))
         return True, host.confirmation(client)
 
 
@@ -264,17 +267,21 @@ def _restore_file(client: Client, host: Host, previous: Previous | None, secret:
     return True
 
 
-def _record_before(record: Record) -> Record:
-    """The record of the deployment before. One that is not known is recorded as incomplete."""
-    before = record.previous
-    if before is None or before.key_id is None or before.state is None:
+def _previous_record(record: Record) -> Record:
+    """The record of the previous deployment. One that is not known is recorded as incomplete."""
+    previous = record.previous
+    if previous is None or previous.key_id is None or previous.state is None:
         return record._replace(state=DEPLOYING, previous=None)
     return record._replace(
-        key_id=before.key_id, sha256=before.sha256, state=before.state, deployed_at=before.deployed_at, previous=None
+        key_id=previous.key_id,
+        sha256=previous.sha256,
+        state=previous.state,
+        deployed_at=previous.deployed_at,
+        previous=None,
     )
 
 
-def _previous(host: Host, found: Found) -> Previous:
+def _to_restore(host: Host, found: Found) -> Previous:
     """What a rollback is to restore: the file as it is, and what is known about the key in it."""
     sha256 = checksum_of(found.secret)
     attributes = host.file.attributes()._asdict() if host.file and found.secret is not None else None
@@ -288,7 +295,7 @@ def _previous(host: Host, found: Found) -> Previous:
 
 def _require_accepted(client: Client, host: Host, key: NewKey) -> str:
     """The time by the service's clock at which it accepted the key from here. Raises DeploymentRefused."""
-    accepted, checked_at = _check(client, key.secret, REJECTIONS_OF_NEW_KEY)
+    accepted, checked_at = _check_secret(client, key.secret, REJECTIONS_OF_NEW_KEY)
     if not accepted:
         raise DeploymentRefused(
             f"The service does not accept the new key {key.id} from {host.name}. It may have been revoked by another "

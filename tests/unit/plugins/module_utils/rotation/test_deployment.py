@@ -31,7 +31,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._rotation.deployme
     confirm,
     deploy,
     inspect,
-    restore,
+    roll_back,
 )
 from ansible_collections.clouddb.control.plugins.module_utils._rotation.record import (
     COMMITTED,
@@ -75,7 +75,7 @@ class Deployment:
         return result
 
     def roll_back(self, key: NewKey) -> Any:
-        return restore(self.client, self.host, key, self.previous)
+        return roll_back(self.client, self.host, key, self.previous)
 
     def rotate(self, *others: str) -> NewKey:
         """Deploy a new key, confirm it and commit to it."""
@@ -420,7 +420,7 @@ def test_another_secret_is_not_restored(rotated: tuple[Deployment, NewKey]) -> N
     new = host.create()
     host.deploy(new)
     for previous in (host.create().secret, None):
-        assert restore(host.client, host.host, new, previous)[0] is False
+        assert roll_back(host.client, host.host, new, previous)[0] is False
         assert host.secret == new.secret
 
 
@@ -448,7 +448,7 @@ def test_record_without_a_file(account: SimulatedAccount, tmp_path: Path) -> Non
     assert confirmed.has_deployed(key_id)
     # Ansible may run the task again.
     for _attempt in range(2):
-        is_restored, confirmation = restore(client, host, key, None)
+        is_restored, confirmation = roll_back(client, host, key, None)
         assert (is_restored, confirmation.withdrawn, confirmation.key_id) == (True, key_id, key_id)
 
 
