@@ -18,8 +18,8 @@ from .._timestamps import timestamp_of
 Key = dict[str, Any]
 
 REVOCATION_FIELDS = ("id", "name", "last_used_at", "last_used_from_addr")
-# A part of the service may reject a key for a moment that another part has created.
-REJECTIONS = 2
+# A key counts as invalid after this many, because a part of the service may reject for a moment a key that another part has created.
+MAX_REJECTIONS = 2
 REJECTION_INTERVAL = 1.0
 
 
@@ -58,15 +58,15 @@ class CreatedKey(NamedTuple):
         return f"CreatedKey({self.public!r})"  # without the secret
 
 
-def list_keys(client: Client, rejections: int = 1) -> list[Key]:
+def list_keys(client: Client, max_rejections: int = 1) -> list[Key]:
     """The account's active keys, the earliest first, without secrets (api.md, GET /api_keys)."""
-    listed = map(_public, _get_keys(client, rejections).items(None, id=int))
+    listed = map(_public, _get_keys(client, max_rejections).items(None, id=int))
     return sorted({key["id"]: key for key in listed}.values(), key=_creation_order)
 
 
-def _get_keys(client: Client, rejections: int) -> Response:
-    """The response to GET /api_keys. Raises Unauthorized once the service has rejected the client's key C(rejections) times."""
-    for _rejection in range(rejections - 1):
+def _get_keys(client: Client, max_rejections: int) -> Response:
+    """The response to GET /api_keys. Raises Unauthorized once the service has rejected the client's key C(max_rejections) times."""
+    for _rejection in range(max_rejections - 1):
         try:
             return client.get("api_keys")
         except Unauthorized:
@@ -148,7 +148,7 @@ def _unconfirmed_creation(client: Client, name: str, known_ids: Collection[int],
 def require_accepted(client: Client, created: CreatedKey) -> None:
     """Use the new key once, before it replaces another. Raises UnexpectedResponse if the service rejects it."""
     try:
-        _get_keys(client.with_api_key(created.secret), REJECTIONS)
+        _get_keys(client.with_api_key(created.secret), MAX_REJECTIONS)
     except Unauthorized as error:
         problem = f"The service rejects key {created.id}, which it has just created, so that it replaced no other key."
         raise UnexpectedResponse(f"{problem} Run the task again.", error.request, error.attempts) from error
@@ -219,7 +219,7 @@ def _is_gone(client: Client, key: Key, cause: RequestFailed) -> bool:
     Raises Unauthorized if the service rejects the key of this client, which may be this one or another.
     """
     try:
-        return all(other["id"] != key["id"] for other in list_keys(client, REJECTIONS))
+        return all(other["id"] != key["id"] for other in list_keys(client, MAX_REJECTIONS))
     except Unauthorized as error:
         error.may_have_acted = True
         raise error from cause
@@ -254,12 +254,12 @@ def retry_advice(error: ClouddbError) -> str:
     return "Run the task again."
 
 
-def is_valid_secret(client: Client, rejections: int = REJECTIONS) -> bool:
-    """Whether the service accepts the key of this client, which it has to reject C(rejections) times."""
+def is_valid_secret(client: Client, max_rejections: int = MAX_REJECTIONS) -> bool:
+    """Whether the service accepts the key of this client: it is invalid if it is rejected C(max_rejections) times."""
     if not is_sendable(client.connection.api_key):
         return False
     try:
-        _get_keys(client, rejections)
+        _get_keys(client, max_rejections)
     except Unauthorized:
         return False
     return True

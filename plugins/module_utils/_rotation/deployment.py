@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from .._errors import ClouddbError, InvalidOption
 from .._files.secret_file import FileAttributes, SecretFile
 from .._http.client import Client
-from .._keys.api import REJECTIONS, is_valid_secret
+from .._keys.api import MAX_REJECTIONS, is_valid_secret
 from .confirmation import Confirmation, Run
 from .record import (
     COMMITTED,
@@ -33,7 +33,7 @@ from .record import (
 )
 
 # A service that spreads a new key over several machines may take some seconds to accept it.
-REJECTIONS_OF_NEW_KEY = 5
+MAX_REJECTIONS_OF_NEW_KEY = 5
 
 
 class DeploymentRefused(ClouddbError):
@@ -157,10 +157,10 @@ class Host(NamedTuple):
         )
 
 
-def _check_secret(client: Client, secret: str, rejections: int = REJECTIONS) -> tuple[bool, str]:
+def _check_secret(client: Client, secret: str, max_rejections: int = MAX_REJECTIONS) -> tuple[bool, str]:
     """Whether the service accepts the secret, and the time of that by its clock."""
     own_client = client.with_api_key(secret)
-    accepted = is_valid_secret(own_client, rejections)
+    accepted = is_valid_secret(own_client, max_rejections)
     return accepted, own_client.service_now().isoformat()
 
 
@@ -295,7 +295,7 @@ def _to_restore(host: Host, found: Found) -> Previous:
 
 def _require_accepted(client: Client, host: Host, key: NewKey) -> str:
     """The time by the service's clock at which it accepted the key from here. Raises DeploymentRefused."""
-    accepted, checked_at = _check_secret(client, key.secret, REJECTIONS_OF_NEW_KEY)
+    accepted, checked_at = _check_secret(client, key.secret, MAX_REJECTIONS_OF_NEW_KEY)
     if not accepted:
         raise DeploymentRefused(
             f"The service does not accept the new key {key.id} from {host.name}. It may have been revoked by another "
