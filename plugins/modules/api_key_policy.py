@@ -224,7 +224,7 @@ from ..module_utils._errors import InvalidOption
 from ..module_utils._http.client import Client
 from ..module_utils._options import integer, not_blank
 from ..module_utils._policy.policy import REVOCABLE_KINDS, Policy, allowed_from
-from ..module_utils._policy.revocation import Revocation, apply_policy
+from ..module_utils._policy.revocation import RevocationOptions, apply_policy
 from ..module_utils._timestamps import MAX_AGE, duration
 
 
@@ -232,24 +232,25 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
     """Returns the result of the task."""
     policy = Policy(
         allowed_from(params["allowed"]),
-        _limit(params, "max_age"),
-        _limit(params, "max_idle"),
+        _age(params, "max_age"),
+        _age(params, "max_idle"),
         integer(params, "max_keys", 1),
         timedelta(seconds=duration(params, "grace")),
     )
-    revocation = Revocation(params["revoke_kinds"], integer(params, "max_revocations", 1), not_blank(params, "own_key"))
-    if not revocation.kinds:
+    max_revocations = integer(params, "max_revocations", 1)
+    options = RevocationOptions(params["revoke_kinds"], max_revocations, not_blank(params, "own_key"))
+    if not options.kinds:
         raise InvalidOption("revoke_kinds", "must not be empty. Set action: report to revoke no keys.")
     if params["action"] == "report":
         return apply_policy(client, policy, None, check_mode)
-    if revocation.own_key is None:
+    if options.own_key is None:
         raise InvalidOption(
             "own_key", "is required with action: revoke. Set it to the id or the name of the task's own key."
         )
-    return apply_policy(client, policy, revocation, check_mode)
+    return apply_policy(client, policy, options, check_mode)
 
 
-def _limit(params: Mapping[str, Any], option: str) -> Optional[timedelta]:
+def _age(params: Mapping[str, Any], option: str) -> Optional[timedelta]:
     return None if params[option] is None else timedelta(seconds=duration(params, option, zero=False, largest=MAX_AGE))
 
 

@@ -18,7 +18,7 @@ from .._timestamps import timestamp_of
 Key = dict[str, Any]
 
 REVOCATION_FIELDS = ("id", "name", "last_used_at", "last_used_from_addr")
-# A key counts as invalid after this many, because a part of the service may reject for a moment a key that another part has created.
+# A key counts as invalid after this many. A part of the service may reject a key for a moment that another has created.
 MAX_REJECTIONS = 2
 REJECTION_INTERVAL = 1.0
 

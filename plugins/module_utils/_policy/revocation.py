@@ -24,23 +24,23 @@ ANOTHER_REVOKED = "Another task or a user has revoked it in the meantime."
 NOT_REACHED = "The task failed before it could be revoked."
 
 
-class Revocation(NamedTuple):
-    """What may be revoked: keys with findings of C(kinds), at most C(limit) keys, and not C(own_key) (its id or name)."""
+class RevocationOptions(NamedTuple):
+    """Which keys may be revoked: those with findings of C(kinds), at most C(max_revocations) keys, and not C(own_key) (its id or name)."""
 
     kinds: Collection[str]
-    limit: int
+    max_revocations: int
     own_key: str
 
 
-def apply_policy(client: Client, policy: Policy, revocation: Revocation | None, check_mode: bool) -> Result:
-    """Compare the account's keys with the policy, and revoke keys unless C(revocation) is None.
+def apply_policy(client: Client, policy: Policy, options: RevocationOptions | None, check_mode: bool) -> Result:
+    """Compare the account's keys with the policy, and revoke keys unless C(options) is None.
 
     Returns the result of the module api_key_policy. Raises InvalidOption, OrphanedKey, with the result so far, and what
     Client raises.
     """
     enforcement = _Enforcement(client, policy, check_mode)
-    if revocation:
-        enforcement.revoke(revocation)
+    if options:
+        enforcement.revoke(options)
     return enforcement.result()
 
 
@@ -56,24 +56,24 @@ class _Enforcement:
         self._check_mode = check_mode
         self._keys = list_keys(client)
         self._now = client.service_now()
-        self._found = review(self._keys, policy, self._now)
+        self._review = review(self._keys, policy, self._now)
         self._kinds: Collection[str] = ()
-        self._limit = 0
+        self._max_revocations = 0
         self._kept: dict[int, str] = {}
         self._revoked: dict[int, Key] = {}
         self._gone: set[int] = set()
         self._warnings: list[str] = []
 
-    def revoke(self, revocation: Revocation) -> None:
+    def revoke(self, options: RevocationOptions) -> None:
         """Revoke keys up to the limit. In check mode, only note them as revoked."""
-        own = own_key_of(self._keys, revocation.own_key)
-        self._kinds, self._limit = revocation.kinds, revocation.limit
+        own = own_key_of(self._keys, options.own_key)
+        self._kinds, self._max_revocations = options.kinds, options.max_revocations
         if not own.get("last_used_at") and "never_used" in self._kinds:
             # This task has used its own key. If that is not listed, other uses may not be, either.
             self._kinds = [kind for kind in self._kinds if kind != "never_used"]
             self._warnings.append(USES_NOT_LISTED)
-        protected = {**self._found.protected, own["id"]: OWN_KEY}
-        due = self._found.due(self._kinds)
+        protected = {**self._review.protected, own["id"]: OWN_KEY}
+        due = self._review.due(self._kinds)
         self._kept = {key["id"]: protected[key["id"]] for key in due if key["id"] in protected}
         waiting = [key for key in due if key["id"] not in protected]
         while waiting and self._remaining():
@@ -87,22 +87,22 @@ class _Enforcement:
             done = {*self._kept, *self._revoked, *self._gone}
             waiting = [key for key in waiting if key["id"] not in done]
         for key in waiting:
-            self._kept[key["id"]] = f"More keys were due than max_revocations ({self._limit}) allows."
+            self._kept[key["id"]] = f"More keys were due than max_revocations ({self._max_revocations}) allows."
         if waiting:
             self._warnings.append(
-                f"Keys that remain to be revoked: {len(waiting)}. The task revokes at most {self._limit}. Run it again, "
+                f"Keys that remain to be revoked: {len(waiting)}. The task revokes at most {self._max_revocations}. Run it again, "
                 "or increase max_revocations."
             )
 
     def _remaining(self) -> int:
         """How many keys may still be revoked. What others have revoked counts, so that a play with many hosts stops early."""
-        return max(0, self._limit - len(self._revoked) - len(self._gone))
+        return max(0, self._max_revocations - len(self._revoked) - len(self._gone))
 
     def _revoke_if_due(self, key: Key) -> None:
         """Revoke the key unless a new list is a reason to keep it, or the limit is reached. In check mode, only note it."""
         key_id = key["id"]
         try:
-            listed = {key["id"]: key for key in list_keys(self._client) if key["id"] not in self._revoked}
+            listed = {other["id"]: other for other in list_keys(self._client) if other["id"] not in self._revoked}
         except RequestFailed as error:
             # Only the list has failed: the key is still valid.
             error.may_have_acted = False
@@ -110,12 +110,12 @@ class _Enforcement:
         self._gone.update({other["id"] for other in self._keys} - listed.keys() - self._revoked.keys())
         if key_id in self._gone or not self._remaining():
             return
-        found = review(list(listed.values()), self._policy, self._client.service_now())
-        if key_id in found.protected:
-            self._kept[key_id] = found.protected[key_id]
+        review_now = review(list(listed.values()), self._policy, self._client.service_now())
+        if key_id in review_now.protected:
+            self._kept[key_id] = review_now.protected[key_id]
         elif listed[key_id].get("last_used_at") != key.get("last_used_at"):
             self._kept[key_id] = IN_USE
-        elif listed[key_id] not in found.due(self._kinds):
+        elif listed[key_id] not in review_now.due(self._kinds):
             self._kept[key_id] = COMPLIES
         elif revocation := as_revoked(key) if self._check_mode else revoke_key(self._client, key):
             self._revoked[key_id] = revocation
@@ -130,8 +130,8 @@ class _Enforcement:
             for finding in review(after, self._policy, self._now).findings
             if finding.key
         }
-        findings = [self._described(finding, violations_after) for finding in self._found.findings]
-        counts = Counter(finding.kind for finding in self._found.findings)
+        findings = [self._described(finding, violations_after) for finding in self._review.findings]
+        counts = Counter(finding.kind for finding in self._review.findings)
         return {
             "changed": bool(self._revoked),
             "findings": findings,
