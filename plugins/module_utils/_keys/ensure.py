@@ -74,8 +74,8 @@ def _present_in_result(client: Client, name: str, regenerate: str, check_mode: b
 
 def _present_in_file(client: Client, name: str, dest: SecretFile, regenerate: str, check_mode: bool) -> Result:
     keys = _Keys(name, list_keys(client))
-    may_be_kept = regenerate != "always" or not keys.of_the_name
-    if may_be_kept and _holds_secret(client, keys, dest, regenerate):
+    must_be_replaced = regenerate == "always" and keys.of_the_name
+    if not must_be_replaced and _holds_secret(client, keys, dest, regenerate):
         # In check mode, set_attributes() changes nothing and returns whether it would.
         return _unchanged(keys.of_the_name, changed=dest.set_attributes(dest.path))
     dest.check_directory()
@@ -90,9 +90,10 @@ def _present_in_file(client: Client, name: str, dest: SecretFile, regenerate: st
 
 
 def _create(client: Client, keys: _Keys, write: Callable[[str], None] | None) -> Result:
-    """Create a key, and revoke the older keys of the name once the secret is written, or in the result without C(write).
+    """Create a key, C(write) its secret or put it into the result, and then revoke the older keys of the name.
 
-    If another host was earlier, the created key is revoked instead. Returns the task's result; so does OrphanedKey.
+    If another host was earlier, the created key is revoked instead. Returns the task's result. If an older key can't be
+    revoked, OrphanedKey holds the result.
     """
     created = create_key(client, keys.name, keys.ids)
     with _revoked_on_error(client, created):
@@ -103,7 +104,7 @@ def _create(client: Client, keys: _Keys, write: Callable[[str], None] | None) ->
         if is_ours and write:
             write(created.secret)
     if not is_ours:
-        return _revoke_later_key(client, created, keys, kept, " dest was not written." if write else "")
+        return _revoke_later_key(client, created, keys, kept, has_dest=write is not None)
     result = {**_result(True, keys.of_the_name, [kept], kept, []), "warnings": warnings}
     if write is None:
         result["key"] = created.secret
@@ -137,9 +138,9 @@ def absent(client: Client, key_id: int | None, name: str | None, allow_multiple:
 
 
 def _holds_secret(client: Client, keys: _Keys, dest: SecretFile, regenerate: str) -> bool:
-    """Whether the file holds the secret of the key: any that the service accepts, if there is a key of the name.
+    """Whether the file holds a secret that the service accepts, which counts as the secret of the key of this name.
 
-    Raises KeyConflict if there is none, and where the key must not be replaced.
+    Raises KeyConflict if it does and there is no such key, or if it does not and C(regenerate) is C(never).
     """
     secret = dest.read()
     is_valid = bool(secret and is_valid_secret(client.with_api_key(secret)))
@@ -175,13 +176,15 @@ def _revoked_on_error(client: Client, created: CreatedKey) -> Iterator[None]:
         raise
 
 
-def _revoke_later_key(client: Client, created: CreatedKey, keys: _Keys, kept: Key, addition: str = "") -> Result:
+def _revoke_later_key(client: Client, created: CreatedKey, keys: _Keys, kept: Key, has_dest: bool) -> Result:
     """Revoke the key that this task created, because another host was earlier. Returns the task's result."""
     reason = (
         f"Key {kept['id']} of the same name was created a moment earlier by another host or task, which has its secret."
     )
     revoke_created_key(client, created, reason)
-    warning = f"{reason} Key {created.id}, which this task had created, was revoked.{addition}"
+    warning = f"{reason} Key {created.id}, which this task had created, was revoked."
+    if has_dest:
+        warning += " dest was not written."
     return {**_result(False, keys.of_the_name, keys.of_the_name, kept, []), "warnings": [warning]}
 
 
@@ -217,9 +220,9 @@ def _planned_key(name: str | None) -> Key:
 
 
 def revoke_all(client: Client, keys: Sequence[Key], result: Result, new_id: int | None = None) -> list[Key]:
-    """The revocation results. C(new_id) is the id of the key that replaces these.
+    """Revoke the keys in this order, and return the revocation results of those that were still active.
 
-    Raises OrphanedKey with the task's result so far, which may hold the secret of the new key.
+    Raises OrphanedKey with C(result), the task's result so far. It may hold the secret of the key C(new_id), which replaces these.
     """
     revoked: list[Key] = []
     for position, key in enumerate(keys):
