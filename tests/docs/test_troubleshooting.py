@@ -229,7 +229,7 @@ def messages(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
         patched.setattr(module_run, "Client", partial(Client, clock=FakeClock().clock))
         (directory / "refused.key").write_text("revoked")
         (directory / "foreign.key").write_text("revoked")
-        patched.setattr(secret_file, "_give", refuse_foreign_file)
+        patched.setattr(secret_file, "_set_owner", refuse_foreign_file)
         known = {1: KnownKey(["web1", "web2"], "0" * 64)}
         record = Record(1, None, COMMITTED, None, None, known, host="web1").as_text()
         (directory / "web1.rotation").write_text(record)

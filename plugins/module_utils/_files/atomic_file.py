@@ -119,6 +119,7 @@ def remove_temporary_files(directory: str, prefix: str) -> None:
 
     The caller must ensure that no other process is writing one.
     """
+    # mkstemp() puts eight characters into each name.
     for path in glob.glob(os.path.join(glob.escape(directory), f"{glob.escape(prefix)}????????{SUFFIX}")):
         with suppress(OSError):
             os.unlink(path)

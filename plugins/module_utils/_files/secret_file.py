@@ -184,10 +184,10 @@ class SecretFile(NamedTuple):
         if is_kept:
             copy_attributes(self.path, temporary.file.fileno())
         if attributes:
-            # By the descriptor, because the path may lead to another file by now. If this user may not set them, the content
-            # is restored without them.
+            # If this user may not set these, the file gets those that follow. By the descriptor, because the path may lead to
+            # another file by now.
             with suppress(OSError):
-                _give(temporary, attributes.uid, attributes.gid)
+                _set_owner(temporary, attributes.uid, attributes.gid)
                 os.fchmod(temporary.file.fileno(), attributes.mode)
                 return
         if is_kept:
@@ -197,7 +197,7 @@ class SecretFile(NamedTuple):
     def _keep_owner(self, temporary: TemporaryFile) -> None:
         own, (uid, gid, _mode) = os.fstat(temporary.file.fileno()), self.attributes()
         try:
-            _give(temporary, own.st_uid if self.has_owner else uid, own.st_gid if self.has_group else gid)
+            _set_owner(temporary, own.st_uid if self.has_owner else uid, own.st_gid if self.has_group else gid)
         except OSError as error:
             raise SecretFileError(
                 f"{self.option}: {self.path} belongs to uid {uid} and gid {gid}, which this user can't give to the file that "
@@ -257,7 +257,7 @@ def _lock(file: int, deadline: Deadline) -> bool:
             raise
 
 
-def _give(temporary: TemporaryFile, uid: int, gid: int) -> None:
+def _set_owner(temporary: TemporaryFile, uid: int, gid: int) -> None:
     """Set owner and group if they differ, which not every user may do. Raises OSError."""
     status = os.fstat(temporary.file.fileno())
     if (uid, gid) != (status.st_uid, status.st_gid):

@@ -140,7 +140,7 @@ def absent(client: Client, key_id: int | None, name: str | None, allow_multiple:
 def _holds_secret(client: Client, keys: _Keys, dest: SecretFile, regenerate: str) -> bool:
     """Whether the file holds a secret that the service accepts, which counts as the secret of the key of this name.
 
-    Raises KeyConflict if it does and there is no such key, or if it does not and C(regenerate) is C(never).
+    Raises KeyConflict if it holds one and there is no such key, or if it holds none and the key must not be replaced.
     """
     secret = dest.read()
     is_valid = bool(secret and is_valid_secret(client.with_api_key(secret)))
