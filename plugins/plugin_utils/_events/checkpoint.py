@@ -56,7 +56,7 @@ class Checkpoint:
         self._clock = clock
         self._is_saved = True
         self._attempted_at = clock.monotonic()
-        self._seconds = 0.0
+        self._save_seconds = 0.0
         self._failing_since: float | None = None
 
     def load(self, first: State) -> State:
@@ -88,7 +88,7 @@ class Checkpoint:
         """
         if self._path is None or self._is_saved:
             return False
-        pause = max(0.0 if is_idle else SAVE_INTERVAL, self._seconds / SHARE_OF_SAVING)
+        pause = max(0.0 if is_idle else SAVE_INTERVAL, self._save_seconds / SHARE_OF_SAVING)
         return self._clock.monotonic() >= self._attempted_at + pause
 
     async def save(self, state: State) -> None:
@@ -104,7 +104,7 @@ class Checkpoint:
         finally:
             error = await saving
             self._attempted_at = self._clock.monotonic()
-            self._seconds = self._attempted_at - started
+            self._save_seconds = self._attempted_at - started
             self._is_saved = self._is_saved and error is None
             if error and self._failing_since is None:
                 self._failing_since = self._attempted_at

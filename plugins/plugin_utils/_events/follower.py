@@ -79,7 +79,7 @@ class Follower:
         self._running: dict[asyncio.Future[Result], str] = {}
         # The failures in a row, and when the next poll may begin.
         self._failures = 0
-        self._resume = clock.monotonic()
+        self._resume_at = clock.monotonic()
         # What can't be polled at present.
         self._failing: set[str] = set()
         # Whether the service has responded to a request, and whether the first list of projects is complete.
@@ -89,7 +89,7 @@ class Follower:
 
     async def run(self) -> None:
         """Emit events until cancelled. Raises ClouddbError when it can't go on."""
-        self._load()
+        self._start()
         try:
             while True:
                 pause = self._seconds_to_next_poll()
@@ -119,9 +119,10 @@ class Follower:
         """The seconds until another poll is due and may run; infinite if one has to end before."""
         if len(self._running) >= (1 if self._is_down() else MAX_PARALLEL):
             return math.inf
-        return max(0.0, max(self._resume, self._schedule.due()) - self._clock.monotonic())
+        return max(0.0, max(self._resume_at, self._schedule.due()) - self._clock.monotonic())
 
-    def _load(self) -> None:
+    def _start(self) -> None:
+        """Load the saved state, and schedule the polls of the list and of the projects that are known from it."""
         state = self._checkpoint.load(State(self._clock.utcnow() - self._options.backfill, {}, is_local_time=True))
         self._new_since, self._is_local_time = state.new_since, state.is_local_time
         self._projects = {
@@ -164,11 +165,11 @@ class Follower:
         self._succeeded(name)
         if isinstance(result, CompleteList):
             self._update_projects(result)
-            self._schedule.wait(name, max(self._options.max_interval, PAUSE_AFTER_LIST * result.seconds))
+            self._schedule.poll_after(name, max(self._options.max_interval, PAUSE_AFTER_LIST * result.seconds))
             return
         followed = self._projects[name]
         since_change = None if result is None else await self._report(followed, result)
-        if self._is_over(name, result):
+        if self._is_deleted(name, result):
             self._forget(name)
         else:
             self._schedule.polled(name, since_change, bool(followed.unfinished()))
@@ -200,25 +201,25 @@ class Follower:
 
     def _back_off(self) -> None:
         """After a failure: while the service is down, one poll runs at a time, after pauses that grow up to C(max_interval)."""
-        if self._clock.monotonic() < self._resume:
+        if self._clock.monotonic() < self._resume_at:
             # The poll began before the pause.
             return
         if self._is_down():
             # The exponent is bounded because a float overflows.
             seconds = self._options.interval * GROWTH ** min(self._failures - MAX_PARALLEL, 30)
-            self._resume = self._clock.monotonic() + min(seconds, self._options.max_interval)
+            self._resume_at = self._clock.monotonic() + min(seconds, self._options.max_interval)
         self._failures += 1
 
     # Projects
 
-    def _is_over(self, project_id: str, result: PollResult | None) -> bool:
+    def _is_deleted(self, project_id: str, result: PollResult | None) -> bool:
         """Whether a project is deleted and has nothing more to report, by a poll that began after the lists that lack it.
 
         A single list or response may lack a project that exists. If it were forgotten, its latest events would be repeated.
         """
         followed = self._projects[project_id]
-        is_deleted = followed.missing_lists >= MISSING_LISTS_OF_DELETED and not self._schedule.polls_again(project_id)
-        return is_deleted and (result is None or not followed.unfinished())
+        is_unlisted = followed.missing_lists >= MISSING_LISTS_OF_DELETED and not self._schedule.polls_again(project_id)
+        return is_unlisted and (result is None or not followed.unfinished())
 
     def _forget(self, project_id: str) -> None:
         """Poll a deleted project no more. If it comes back after all, its earlier events are not repeated."""

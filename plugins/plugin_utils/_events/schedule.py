@@ -55,7 +55,7 @@ class Schedule:
         self._quiet = {**dict.fromkeys(names, now), **self._quiet}
 
     def add_busy(self, name: str) -> None:
-        """Poll this name at once. It is no project, so call wait() rather than polled() afterwards."""
+        """Poll this name at once. It is no project, so call poll_after() rather than polled() afterwards."""
         self._projects[name] = _Project(self._interval, is_quiet=False)
         self._busy[name] = self._clock.monotonic()
 
@@ -99,13 +99,13 @@ class Schedule:
             project.changed_at = now - seconds_since_change
         has_changed = now - project.changed_at < BUSY_SECONDS
         project.is_quiet = not has_changed and not has_unfinished
-        self.wait(name, self._interval if has_changed else self._max_interval)
+        self.poll_after(name, self._interval if has_changed else self._max_interval)
 
     def failed(self, name: str) -> None:
         """Set the next poll of this project after a poll that has failed."""
-        self.wait(name, min(self._projects[name].interval * GROWTH, self._max_interval))
+        self.poll_after(name, min(self._projects[name].interval * GROWTH, self._max_interval))
 
-    def wait(self, name: str, interval: float) -> None:
+    def poll_after(self, name: str, interval: float) -> None:
         """Poll this name again after this interval."""
         project = self._projects[name]
         project.interval = interval
