@@ -40,7 +40,7 @@ def metrics_text(
     """
     keys, projects, operations = (facts[section]["list"] for section in ("api_keys", "projects", "operations"))
     open_findings = [finding for finding in findings or () if finding["outcome"] not in RESOLVED_OUTCOMES]
-    labeled = [{**operation, "action": _label(operation["action"])} for operation in operations]
+    labeled = [{**operation, "action": _label_value(operation["action"])} for operation in operations]
     by_action = grouped(labeled, "action")
     # All known actions are included, so that their series always exist.
     actions = sorted({*ACTIONS, *by_action})
@@ -50,13 +50,16 @@ def metrics_text(
         now=now.timestamp(),
         interval=interval,
         period=facts["days"] * 86400,
-        keys=_counts((_key_state(key) for key in keys), KEY_STATES),
-        findings=_counts((_label(finding["kind"]) for finding in open_findings), KINDS if findings is not None else ()),
+        keys=_numbers((_key_state(key) for key in keys), KEY_STATES),
+        findings=_numbers(
+            (_label_value(finding["kind"]) for finding in open_findings), KINDS if findings is not None else ()
+        ),
         oldest_key=_oldest(keys),
-        projects=_counts(_label(project["region_id"]) for project in projects),
+        projects=_numbers(_label_value(project["region_id"]) for project in projects),
         unavailable_projects=len(facts["projects"]["unavailable_ids"]),
-        operations=_counts(
-            ((operation["action"], _label(operation["status"])) for operation in labeled), product(actions, STATUSES)
+        operations=_numbers(
+            ((operation["action"], _label_value(operation["status"])) for operation in labeled),
+            product(actions, STATUSES),
         ),
         actions=[_action(action, by_action.get(action, [])) for action in actions],
         buckets=BUCKETS,
@@ -75,8 +78,8 @@ def _escaped(value: str | float) -> str | float:
     return value.replace("\\", "\\\\").replace('"', '\\"') if isinstance(value, str) else float(value)
 
 
-def _label(value: object) -> str:
-    """The value of a label. Prometheus drops labels with an empty value."""
+def _label_value(value: object) -> str:
+    """The value for a label of a metric. Prometheus drops labels with an empty value."""
     return "unknown" if value in (None, "") else displayable(value)
 
 
@@ -84,7 +87,7 @@ def _key_state(key: Mapping[str, Any]) -> str:
     return "never_used" if key["never_used"] else "stale" if key["stale"] else "used"
 
 
-def _counts(found: Iterable[Any], known: Iterable[Any] = ()) -> list[tuple[Any, int]]:
+def _numbers(found: Iterable[Any], known: Iterable[Any] = ()) -> list[tuple[Any, int]]:
     """The values and the number of times that each of them was found, 0 for known ones that were not."""
     return sorted({**dict.fromkeys(known, 0), **Counter(found)}.items())
 
