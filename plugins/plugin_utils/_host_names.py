@@ -39,16 +39,17 @@ def host_names(
     owners, claims = defaultdict(list), defaultdict(list)
     for name, ids in earlier.items():
         owners[name.lower()].append(ids)
+    # With ranks: a name that a project already has outranks one that is made from an id, which outranks all others.
     candidates: dict[str, list[tuple[int, str]]] = {}
     for project in projects:
         names = list(enumerate(_candidates(project, preferences)))
-        own = [(len(names), name) for _rank, name in names if project["id"] in earlier.get(name, ())]
-        candidates[project["id"]] = [*own, *names]
+        kept = [(len(names), name) for _rank, name in names if project["id"] in earlier.get(name, ())]
+        candidates[project["id"]] = [*kept, *names]
         for rank, name in candidates[project["id"]]:
             claims[name.lower()].append((rank, project["id"]))
 
     def is_free(name: str, rank: int, project_id: str) -> bool:
-        """The name of a project does not change the name that another project gets from its id, which has a higher rank."""
+        """Whether no other project has the name already, or could get it with the same or a higher rank."""
         is_available = name not in unavailable and all(project_id in ids for ids in owners.get(name, ()))
         return is_available and all(other == project_id or claimed < rank for claimed, other in claims[name])
 
