@@ -81,7 +81,11 @@ options:
     description: Not supported. An attribute such as C(+i) would prevent a rollback.
 """
 
-EXAMPLES = "# See the role clouddb.control.api_key_rotation."
+EXAMPLES = r"""
+- name: Rotate a key with the role, which uses this module
+  ansible.builtin.include_role:
+    name: clouddb.control.api_key_rotation
+"""
 
 RETURN = r"""
 confirmation:

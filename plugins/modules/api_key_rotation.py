@@ -100,7 +100,11 @@ options:
     default: {}
 """
 
-EXAMPLES = "# See the role clouddb.control.api_key_rotation."
+EXAMPLES = r"""
+- name: Rotate a key with the role, which uses this module
+  ansible.builtin.include_role:
+    name: clouddb.control.api_key_rotation
+"""
 
 RETURN = r"""
 reason:
