@@ -51,7 +51,7 @@ STEPS["PUT"] = STEPS["PATCH"]
 UNSEEN = "not observed"
 # Refusals after which the resource may be there (POST) or gone (DELETE), because somebody else was faster.
 OVERTAKEN = {"POST": frozenset({400, 409, 412, 422}), "DELETE": frozenset({404, 409, 410, 412})}
-CONFLICT, GONE = frozenset({409, 412}), frozenset({404, 410})
+CONFLICT_STATUSES, GONE_STATUSES = frozenset({409, 412}), frozenset({404, 410})
 # For how long a list may lag, and a request whose connection broke may still be carried out.
 SETTLING_SECONDS = 30.0
 
@@ -64,9 +64,10 @@ class Memory:
         self.started = 0.0
         self.deadline: float | None = None
         self.lock_deadline: float | None = None
-        # Whether the request was sent, other than to a locked project: it is not sent again. When, by the service's clock.
+        # Whether the request was sent, other than to a locked project: it is not sent again.
         self.sent = False
-        self.since: str | None = None
+        # When the request was first sent, by the service's clock.
+        self.sent_at: str | None = None
         # Whether the service has carried it out, or may have.
         self.changed = False
         # Those of the response.
@@ -109,7 +110,7 @@ class Engine:
             self._memory = Memory(**saved["memory"])
             self._settled_at = self._began + SETTLING_SECONDS
             if saved["wait"]:
-                result = self._continue(WaitState.from_json(self._client.clock, saved["wait"]))
+                result = self._run_wait(WaitState.from_json(self._client.clock, saved["wait"]))
         while result is None:
             if self._plan.find is None and not self._memory.sent:
                 result = self._send(None)
@@ -132,9 +133,9 @@ class Engine:
         if memory.deadline is not None:
             client = client.with_deadline(Deadline(client.clock, memory.deadline + LAST_POLL_SECONDS), retries=True)
         known = (memory.known or {}) if memory.sent or memory.changed else None
-        since = parse_timestamp(memory.since) if memory.since else None
+        sent_at = parse_timestamp(memory.sent_at) if memory.sent_at else None
         try:
-            seen = observe(client, plan, known, since, has_waited=bool(memory.operations))
+            seen = observe(client, plan, known, sent_at, has_waited=bool(memory.operations))
         except RequestFailed as error:
             is_passing = error.transient or isinstance(error, UnexpectedResponse)
             seen = Observation(UNSEEN, None)
@@ -177,9 +178,9 @@ class Engine:
             operations = started_operations(response)
         except RequestFailed as failed:
             error = failed
-        if memory.since is None:
+        if memory.sent_at is None:
             sent_at = client.service_now() - timedelta(seconds=client.clock.monotonic() - began)
-            memory.since = sent_at.isoformat()
+            memory.sent_at = sent_at.isoformat()
         if error:
             return self._after_error(error)
         memory.status, memory.json = response.status, response.json
@@ -190,7 +191,7 @@ class Engine:
         memory.known = shown or memory.known
         self._begin_waiting(SETTLING_SECONDS)
         if plan.wait:
-            return self._poll(operations, is_own=True) if operations else None
+            return self._wait_for(operations, is_own=True) if operations else None
         if plan.method == "DELETE":
             return self._result(None, operations)
         # A response that does not show the resource, or not enough of it, is followed by an observation.
@@ -210,13 +211,13 @@ class Engine:
             raise error
         self._error = error
         if plan.find is None:
-            if plan.method == "DELETE" and status in GONE:
+            if plan.method == "DELETE" and status in GONE_STATUSES:
                 return self._result(None)
             hint = " With find, the task looks this up automatically." if plan.method == "POST" else ""
             raise unknown_outcome(error, f"Check whether it was, before you run the task again.{hint}")
         memory.sent = True
-        seconds = SETTLING_SECONDS if memory.changed or status in CONFLICT | GONE else 0.0
-        if status in GONE and plan.find.segments == plan.segments[:-1]:
+        seconds = SETTLING_SECONDS if memory.changed or status in CONFLICT_STATUSES | GONE_STATUSES else 0.0
+        if status in GONE_STATUSES and plan.find.segments == plan.segments[:-1]:
             # The path is right, because its list has been fetched. So the resource is gone, and only its list lags.
             seconds = math.inf
         self._begin_waiting(seconds)
@@ -249,7 +250,7 @@ class Engine:
                 self._seconds_left() if is_explained else self._settled_at - self._client.clock.monotonic()
             )
         try:
-            return self._poll(seen.operations, is_own=seen.state != GOING or self._plan.method == "DELETE")
+            return self._wait_for(seen.operations, is_own=seen.state != GOING or self._plan.method == "DELETE")
         except WaitFailed as failure:
             if seen.state == BROKEN and seen.resource:
                 left = f"This creation left {name_of(seen.resource)}, which is not usable. Delete it, then run the task again."
@@ -262,32 +263,33 @@ class Engine:
         self._pauses += 1
         clock.sleep(max(0.0, min(max(poll_interval(self._pauses, self._limits.interval), shortest), longest)))
         is_long = stop_when and clock.monotonic() - self._began >= stop_when.max_seconds
-        return self._paused({"_changes": []}) if is_long and not self._error else None
+        return self._to_be_continued({"_changes": []}) if is_long and not self._error else None
 
-    def _poll(self, operations: Sequence[Operation], is_own: bool) -> Result | None:
+    def _wait_for(self, operations: Sequence[Operation], is_own: bool) -> Result | None:
         """Wait until these operations have succeeded or, unless C(is_own), ended; the result if this run is over."""
-        wait = WaitState(self._client.clock, max(0.0, self._seconds_left()), accepts_failure=not is_own)
+        state = WaitState(self._client.clock, max(0.0, self._seconds_left()), accepts_failure=not is_own)
         known = self._memory.operations if is_own else []
         for operation in {operation["id"]: operation for operation in [*known, *operations]}.values():
-            wait.expect(operation)
-        return self._continue(wait)
+            state.expect(operation)
+        return self._run_wait(state)
 
-    def _continue(self, wait: WaitState) -> Result | None:
-        memory, is_own = self._memory, not wait.accepts_failure
+    def _run_wait(self, state: WaitState) -> Result | None:
+        """Run this wait; the result if this run of the task is over. Raises WaitFailed."""
+        memory, is_own = self._memory, not state.accepts_failure
         try:
-            result = Wait(self._client, self._limits, wait).run()
+            result = Wait(self._client, self._limits, state).run()
         except WaitFailed as failure:
             # The operations of a deleted project are gone. After the deadline of a lock, the request is sent once more.
             is_gone = failure.kind == NotFound.kind and (self._plan.method == "DELETE" or not is_own)
-            if not is_gone and (is_own or wait.remaining() > 0):
-                so_far = self._fields(memory.known)
+            if not is_gone and (is_own or state.remaining() > 0):
+                so_far = self._so_far(memory.known)
                 failure.result = {**so_far, **failure.result, "elapsed": so_far["elapsed"]}
                 raise
-            result = wait.result()
+            result = state.result()
         # The changes of other operations are shown before the request is sent.
         if "_state" in result or (result.get("_changes") and not is_own):
-            return self._paused(result)
-        memory.polls += wait.polls
+            return self._to_be_continued(result)
+        memory.polls += state.polls
         if is_own:
             memory.operations = result["operations"]
             memory.warnings += result["warnings"]
@@ -305,14 +307,14 @@ class Engine:
         project_id = project_of(error.details["path"].split("/")[1:])
         if project_id:
             unlisted = UnfinishedOperations(project_id, LOOKBACK.total_seconds())
-            wait = WaitState(clock, remaining, (), unlisted, accepts_failure=True)
-            result = self._continue(wait)
-            self._locking = [ref.id for ref in wait.not_succeeded()]
-            if result or wait.operations:
+            state = WaitState(clock, remaining, (), unlisted, accepts_failure=True)
+            result = self._run_wait(state)
+            self._locking = [ref.id for ref in state.not_succeeded()]
+            if result or state.operations:
                 return result
         return self._pause(memory.lock_deadline - clock.monotonic(), shortest=error.retry_after or 0.0)
 
-    def _paused(self, waited: Mapping[str, Any]) -> Result:
+    def _to_be_continued(self, waited: Mapping[str, Any]) -> Result:
         """The result of a run that another one continues; C(waited) is that of a wait."""
         memory = self._memory
         deadline = memory.lock_deadline if memory.deadline is None else memory.deadline
@@ -322,12 +324,12 @@ class Engine:
             "remaining": max(0.0, (deadline or 0.0) - self._client.clock.monotonic()),
             "is_sent": memory.sent,
         }
-        so_far = self._fields(memory.known)
+        so_far = self._so_far(memory.known)
         return {**so_far, **waited, "elapsed": so_far["elapsed"], "_state": state}
 
     # End
 
-    def _fields(self, resource: Resource | None) -> Result:
+    def _so_far(self, resource: Resource | None) -> Result:
         """The result as it is so far."""
         memory = self._memory
         return result_of(
@@ -359,7 +361,7 @@ class Engine:
             if ignored := differing(resource, plan.body):
                 memory.warnings.append(ignored_fields_warning(plan, ignored))
         memory.operations = memory.operations or list(operations)
-        result = self._fields(resource)
+        result = self._so_far(resource)
         is_created = plan.method == "POST" and memory.changed
         if is_created and plan.find and resource and not contains(resource, plan.find.match):
             raise created_differently(plan, resource, plan.find.match, result)
@@ -376,8 +378,8 @@ class Engine:
         if unobserved and memory.changed:
             problem = f"{self._plan.request_line} was carried out, but its result could not be looked up"
             unobserved.args = (f"{problem}. {unobserved}",)
-            unobserved.result = self._fields(memory.known)
-        return unobserved or overdue(self._plan, seen, memory.known, self._limits.timeout, self._fields(seen.resource))
+            unobserved.result = self._so_far(memory.known)
+        return unobserved or overdue(self._plan, seen, memory.known, self._limits.timeout, self._so_far(seen.resource))
 
 
 def started_operations(response: Response) -> list[Operation]:
