@@ -294,6 +294,8 @@ class Engine:
             memory.operations = result["operations"]
             memory.warnings += result["warnings"]
             self._changes += result.get("_changes", [])
+        else:
+            self._locking = [ref.id for ref in state.not_succeeded()]
         return None
 
     def _wait_until_unlocked(self, error: StatusError) -> Result | None:
@@ -309,7 +311,6 @@ class Engine:
             unlisted = UnfinishedOperations(project_id, LOOKBACK.total_seconds())
             state = WaitState(clock, remaining, (), unlisted, accepts_failure=True)
             result = self._run_wait(state)
-            self._locking = [ref.id for ref in state.not_succeeded()]
             if result or state.operations:
                 return result
         return self._pause(memory.lock_deadline - clock.monotonic(), shortest=error.retry_after or 0.0)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.tests.unit.support.api_request_task import (
     BRANCHES,
@@ -353,13 +354,15 @@ def locked(sandbox: Sandbox) -> list[dict[str, Any]]:
     return operations
 
 
+@pytest.mark.parametrize("run", [task, resumed])
 def test_the_unfinished_operations_are_named(
-    sandbox: Sandbox, client: Client, clock: FakeClock, locked: list[dict[str, Any]]
+    client: Client, clock: FakeClock, locked: list[dict[str, Any]], run: Callable[..., Any]
 ) -> None:
-    result = failing(client, "PATCH", lock_timeout=10, **RENAME)
-    # The others start when the first one is finished.
+    with pytest.raises(ClouddbError) as error:
+        run(client, "PATCH", lock_timeout=10, **RENAME)
+    # The others start when the first one is finished. The service's own message names it too.
     ids = [operation["id"] for operation in locked]
-    assert [each in result["msg"] for each in ids] == [True, *[False] * (len(ids) - 1)]
+    assert [str(error.value).count(each) for each in ids] == [2, *[0] * (len(ids) - 1)]
     assert clock.elapsed == pytest.approx(10.0)
 
 
