@@ -45,13 +45,13 @@ def observe(
     client: Client,
     plan: Plan,
     known: Resource | None = None,
-    since: datetime | None = None,
+    sent_at: datetime | None = None,
     has_waited: bool = False,
 ) -> Observation:
     """The resource and its state. C(known) is what the response, or an earlier observation, has shown of it.
 
-    C(since) is when the request was sent, by the service's clock; None: it was not. C(has_waited): whether its operations have
-    been waited for. Raises what Client raises, and ResourceError.
+    C(known) and C(sent_at), the time of the request by the service's clock, are None before the request. C(has_waited): whether
+    the operations of the resource have been waited for. Raises what Client raises, and ResourceError.
     """
     resource, warnings = _look_up(client, plan, known, has_waited)
     state = ABSENT if resource is None else own_state(resource)
@@ -67,7 +67,7 @@ def observe(
     about: list[Operation] = []
     with suppress(NotFound):  # of a project that was deleted
         about = _operations_about(client, subject, project_id)
-    judged, operations = judge(subject, about, client.service_now(), since)
+    judged, operations = judge(subject, about, client.service_now(), sent_at)
     if resource is None and all(operation["status"] in SUCCEEDED for operation in operations):
         judged = ABSENT
     return Observation(judged, resource, operations, warnings)
@@ -128,7 +128,7 @@ def _operations_about(client: Client, resource: Resource, project_id: str) -> li
                 return about
             if is_about(operation, resource, project_id):
                 about.append(operation)
-                if is_own("create", operation, resource):
+                if performs(operation, "create", resource):
                     return about
         scanned += len(page.items)
         has_worked = own_state(resource) == PRESENT and any(each["status"] in SUCCEEDED for each in about)
@@ -153,35 +153,35 @@ def is_about(operation: Operation, resource: Mapping[str, Any], project_id: str)
     return project_id in ids or not ids.isdisjoint((operation.get("branch_id"), operation.get("endpoint_id")))
 
 
-def is_own(kind: str, operation: Operation, resource: Mapping[str, Any]) -> bool:
-    """Whether the operation creates or deletes (C(kind)) the resource itself, and not only a part of it."""
+def performs(operation: Operation, verb: str, resource: Mapping[str, Any]) -> bool:
+    """Whether the operation creates or deletes (C(verb)) the resource itself, and not only a part of it."""
     action = str(operation.get("action"))
     fields = ["project_id"] if action in PROJECT_ACTIONS else ["endpoint_id", "branch_id", "project_id"]
     acted_on = next(filter(None, map(operation.get, fields)), None)
-    return action.startswith(f"{kind}_") and acted_on == resource.get("id")
+    return action.startswith(f"{verb}_") and acted_on == resource.get("id")
 
 
 def judge(
-    resource: Mapping[str, Any], about: Sequence[Operation], now: datetime, since: datetime | None = None
+    resource: Mapping[str, Any], about: Sequence[Operation], now: datetime, sent_at: datetime | None = None
 ) -> tuple[str, list[Operation]]:
     """The state of a resource by its own fields and the operations about it, newest first; and those that explain it.
 
-    C(now) and C(since), when the task's request was sent, are by the service's clock. A creation that failed leaves a broken
+    C(now) and C(sent_at), when the task's request was sent, are by the service's clock. A creation that failed leaves a broken
     resource, unless a later operation about it has succeeded.
     """
     state = own_state(resource)
     requested = [operation for operation in about if operation.get("action") != CHECK]
-    started = [operation for operation in requested if since and _is_since(operation, since)]
+    started = [operation for operation in requested if sent_at and _is_since(operation, sent_at)]
     unfinished = [
         operation
         for operation in requested
         if operation["status"] not in SUCCEEDED | FAILED and now - time_of_creation(operation, now) <= LOOKBACK
     ]
-    deletions = [operation for operation in about if is_own("delete", operation, resource)]
+    deletions = [operation for operation in about if performs(operation, "delete", resource)]
     if state == GOING or any(operation["status"] not in FAILED for operation in deletions):
         return GOING, [each for each in about if each in started or (each in deletions and each in unfinished)]
     for operation in about:
-        if operation["status"] in FAILED and is_own("create", operation, resource):
+        if operation["status"] in FAILED and performs(operation, "create", resource):
             # Those that were started together with the creation may succeed without it.
             failed_at = time_of_creation({"created_at": operation.get("updated_at")}, time_of_creation(operation))
             later = (each for each in about if time_of_creation(each) > failed_at)
