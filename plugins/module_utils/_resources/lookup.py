@@ -90,27 +90,28 @@ def find_resource(
     It is also found by the values that the request gives it, because an earlier run may have changed it. Raises what
     Client and select() raise.
     """
-    wanted = [dict(find.match)]
+    alternatives = [find.match]
     if known and known.get("id") is not None:
+        by_id = {"id": known["id"]}
         # The response to a POST may have been that of a gateway.
-        wanted = [{"id": known["id"]}, *(wanted if plan.method == "POST" else [])]
+        alternatives = [by_id, find.match] if plan.method == "POST" else [by_id]
     elif plan.is_update:
         fields = fields_of(plan.body, {})
-        wanted.append({field: fields.get(field, value) for field, value in find.match.items()})
+        alternatives.append({field: fields.get(field, value) for field, value in find.match.items()})
     first = client.get(*find.segments, query=find.query)
     if plan.options is None:
         require_array(first, find.field)
-    return select(list_resources(client, find.segments, find.field, find.query, first), wanted, plan)
+    return select(list_resources(client, find.segments, find.field, find.query, first), alternatives, plan)
 
 
-def select(listed: Listed, wanted: Sequence[Mapping[str, Any]], plan: Plan) -> tuple[Resource | None, list[str]]:
-    """The only resource that has the first of the wanted fields that any has, and warnings about fields that none has.
+def select(listed: Listed, alternatives: Sequence[Mapping[str, Any]], plan: Plan) -> tuple[Resource | None, list[str]]:
+    """The only resource that matches, and warnings about fields of C(find.match) that no resource has.
 
-    One that is being deleted counts only if there is no other. Raises ResourceError if there are several, and if there is
-    none, but the list may lack it.
+    The first of the C(alternatives), each the fields of a match, that any resource matches decides. One that is being
+    deleted counts only if there is no other. Raises ResourceError if there are several, or if an incomplete list has none.
     """
     items = [item for item in listed.items if own_state(item) != ABSENT]
-    matching = ([item for item in items if contains(item, match)] for match in wanted)
+    matching = ([item for item in items if contains(item, match)] for match in alternatives)
     found = next(filter(None, matching), [])
     found = [item for item in found if own_state(item) != GOING] or found
     if not found and listed.problem:
