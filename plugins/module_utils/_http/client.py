@@ -103,7 +103,7 @@ class Client:
     ) -> Response:
         """Send any request. A status that C(accept) lacks is raised as a StatusError.
 
-        So is any error status after an earlier attempt that may have been carried out, which it would hide.
+        Even an accepted one is, except for a success, if it would hide that an earlier attempt may have been carried out.
         Without C(retry_locked), a 423 is not retried. With C(may_be_empty), the JSON of an empty body is None.
         """
         request = Request(method, path_of(segments), _new_uuid(), query, body)
@@ -114,25 +114,23 @@ class Client:
             from .failures import status_error  # most tasks meet no error
 
             raise status_error(response, self.connection, request, self.clock)
+        result = Response(None, request, response.attempts, response.status)
+        if (may_be_empty or response.status == NO_CONTENT) and not response.content.strip():
+            return result
         try:
-            is_empty = (may_be_empty or response.status == NO_CONTENT) and not response.content.strip()
-            decoded, problem = None if is_empty else self._decoded(response.content), None
+            value = decode(response.content)
+            return result._replace(
+                json=self.connection.masked(value, content=response.content) if self._masks else value
+            )
         except UnsupportedJson as error:
-            decoded, problem = None, self.connection.redact(str(error))
+            problem = self.connection.redact(str(error))
         except RecursionError:
-            decoded, problem = None, "it has too many levels of arrays and objects"
+            problem = "it has too many levels of arrays and objects"
         except ValueError:
             from .failures import json_problem  # most tasks meet no error
 
-            decoded, problem = None, json_problem(response.content)
-        result = Response(decoded, request, response.attempts, response.status)
-        if problem:
-            raise result.unexpected(problem)
-        return result
-
-    def _decoded(self, content: bytes) -> Any:
-        value = decode(content)
-        return self.connection.masked(value, content=content) if self._masks else value
+            problem = json_problem(response.content)
+        raise result.unexpected(problem)
 
     def _learn_service_time(self, date: str | None) -> None:
         try:
