@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._errors import ClouddbError
-from .session import REFUSED_PERMANENTLY, REFUSED_TEMPORARILY, TRANSIENT_STATUSES, Request
+from .session import REFUSED, TRANSIENT_STATUSES, Request
 
 
 class RequestFailed(ClouddbError):
@@ -33,9 +33,9 @@ class ServiceUnreachable(RequestFailed):
 
     kind = "unreachable"
 
-    def __init__(self, message: str, request: Request, attempts: int, sent: bool, transient: bool):
+    def __init__(self, message: str, request: Request, attempts: int, may_have_acted: bool, transient: bool):
         super().__init__(message, request, attempts)
-        self.may_have_acted = sent
+        self.may_have_acted = may_have_acted
         self.transient = transient
 
 
@@ -53,7 +53,7 @@ class StatusError(RequestFailed):
         super().__init__(message, request, attempts, {"status": status, **(error_body or {})})
         self.status = status
         self.transient = status in TRANSIENT_STATUSES
-        self.may_have_acted = status not in REFUSED_TEMPORARILY | REFUSED_PERMANENTLY
+        self.may_have_acted = status not in REFUSED
 
 
 class Unauthorized(StatusError):

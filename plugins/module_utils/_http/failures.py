@@ -226,14 +226,14 @@ def _classified(failure: _Failure) -> tuple[bool, str]:
     return True, "{name} was not sent: no connection to {base_url} could be made ({reason}). " + advice
 
 
-def error_of(
-    attempt: AttemptError, connection: Connection, request: Request, attempts: int, seconds: float, acted_before: bool
+def unreachable_error(
+    failed: AttemptError, connection: Connection, request: Request, attempts: int, seconds: float, acted_before: bool
 ) -> ServiceUnreachable:
     """The error that a failed attempt of at most C(seconds) ends with.
 
     C(acted_before) is set if the service may have carried out an earlier attempt.
     """
-    failure = _Failure(attempt.cause, _chain(attempt.cause), attempt.was_sent)
+    failure = _Failure(failed.cause, _chain(failed.cause), failed.was_sent)
     transient, text = _classified(failure)
     is_option = seconds == connection.api_timeout
     message = text.format(
@@ -248,9 +248,9 @@ def error_of(
     )
     if attempts > 1:
         message += f" {attempts} attempts were made."
-    message += _earlier_attempt_note(request, acted_before and not attempt.was_sent)
-    sent = attempt.was_sent or acted_before
-    return ServiceUnreachable(connection.redact(message), request, attempts, sent, transient)
+    message += _earlier_attempt_note(request, acted_before and not failed.was_sent)
+    may_have_acted = failed.was_sent or acted_before
+    return ServiceUnreachable(connection.redact(message), request, attempts, may_have_acted, transient)
 
 
 def _earlier_attempt_note(request: Request, acted_before: bool) -> str:
@@ -291,7 +291,7 @@ def status_error(response: RawResponse, connection: Connection, request: Request
     elif _is_empty_or_html(response.content) and status not in TRANSIENT_STATUSES:
         message += " The response is not one of the control API. Check base_url."
     error = error_class(message, request, response.attempts, status, body)
-    error.may_have_acted = error.may_have_acted or response.acted_before
+    error.may_have_acted = response.may_have_acted
     error.retry_after = retry_after_seconds(response.headers, clock.utcnow())
     return error
 

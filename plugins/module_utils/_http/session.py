@@ -47,6 +47,7 @@ REFUSED_TEMPORARILY = frozenset({LOCKED, 429, 503})
 REFUSED_PERMANENTLY = frozenset(
     {400, 401, 402, 403, 404, 405, 407, 409, 410, 411, 412, 413, 414, 415, 417, 421, 422, 425, 426, 428, 431, 451}
 )
+REFUSED = REFUSED_TEMPORARILY | REFUSED_PERMANENTLY
 
 
 def missing_requests() -> str:
@@ -90,7 +91,7 @@ class RawResponse(NamedTuple):
     @property
     def may_have_acted(self) -> bool:
         """Whether the service may have carried out this attempt or an earlier one."""
-        return self.acted_before or self.status not in REFUSED_TEMPORARILY
+        return self.acted_before or self.status not in REFUSED
 
 
 class BodyError(Exception):

@@ -73,7 +73,7 @@ class Transport:
                 partial(exchange, self._session, self.connection, request, seconds), seconds
             )
         except AttemptError as failed:
-            from .failures import error_of  # most tasks meet no error
+            from .failures import unreachable_error  # most tasks meet no error
 
-            return error_of(failed, self.connection, request, attempts, seconds, acted_before)
+            return unreachable_error(failed, self.connection, request, attempts, seconds, acted_before)
         return RawResponse(status, headers, content, attempts, acted_before)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from .._errors import InvalidOption
 from .._http.client import SUCCESS, path_of
-from .._http.session import REFUSED_PERMANENTLY, REFUSED_TEMPORARILY
+from .._http.session import REFUSED
 from .._options import NOT_CREATED_ID, query_parameters
 from .._untrusted import is_id
 from .compare import contains, fields_of, has_values
@@ -100,7 +100,7 @@ def plan_from(params: Mapping[str, Any], check_mode: bool) -> Plan:
     if has_placeholder(segments) and not (find and find.match and method != "POST"):
         raise InvalidOption("path", "the placeholder {id} requires find.match, and a method other than POST.")
     statuses = params["status_code"]
-    unclear = sorted(set(statuses or ()).difference(SUCCESS, REFUSED_TEMPORARILY, REFUSED_PERMANENTLY))
+    unclear = sorted(set(statuses or ()).difference(SUCCESS, REFUSED))
     if unclear and method != "GET":
         # Such a response would hide that something was created or changed.
         problem = f"{unclear[0]} does not tell whether the service has carried out a {method} request. Remove it."

@@ -72,7 +72,7 @@ faults = st.builds(
 
 def error_of(fault: str, path: str) -> RequestFailed:
     if fault == "cut off":
-        return ServiceUnreachable("It failed.", Request("GET", path, "request"), 1, sent=True, transient=True)
+        return ServiceUnreachable("It failed.", Request("GET", path, "request"), 1, may_have_acted=True, transient=True)
     if fault == "not JSON":
         return UnexpectedResponse("It is HTML.", Request("GET", path, "request"), 1)
     status = int(fault.split()[0])

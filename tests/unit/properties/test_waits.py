@@ -69,7 +69,7 @@ def service_with(operations: Iterable[Plan], failing: set[int]) -> tuple[Service
     def refuse(path: str) -> None:
         if len(service.requests) - 1 in failing:
             clock.elapsed += LATENCY
-            raise ServiceUnreachable("It failed.", Request("GET", "/", "request"), 1, sent=True, transient=True)
+            raise ServiceUnreachable("It failed.", Request("GET", "/", "request"), 1, True, True)
         for plan in by_id.values():
             if not plan.outlives(clock.elapsed + LATENCY):
                 service.delete(plan.operation.id)

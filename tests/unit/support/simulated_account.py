@@ -128,11 +128,11 @@ class SimulatedClient:
         self.account.sent.append(method + key_id)
         fault = self.account.before_request() if self.account.before_request else None
         if fault == "refused":
-            raise ServiceUnreachable("not sent", *request, sent=False, transient=True)
+            raise ServiceUnreachable("not sent", *request, may_have_acted=False, transient=True)
         if fault == "error":
             raise StatusError("internal error", *request, 500)
         self.account.use(self.connection.api_key)
         json = act()
         if fault == "lost":
-            raise ServiceUnreachable("response lost", *request, sent=True, transient=True)
+            raise ServiceUnreachable("response lost", *request, may_have_acted=True, transient=True)
         return Response(json, *request)

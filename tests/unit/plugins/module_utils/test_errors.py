@@ -32,7 +32,7 @@ def status_error(
     "error, failure",
     [
         (SecretFileError("failed", {"key_ids": [1]}), {"kind": "secret_file", "key_ids": [1]}),
-        (ServiceUnreachable("failed", REQUEST, 2, sent=True, transient=True), {"kind": "unreachable", **SENT}),
+        (ServiceUnreachable("failed", REQUEST, 2, True, True), {"kind": "unreachable", **SENT}),
         (UnexpectedResponse("failed", REQUEST, 2), {"kind": "unexpected_response", **SENT}),
         (status_error(409), {"kind": "http_status", **SENT, "status": 409}),
         (status_error(401, error_class=Unauthorized), {"kind": "unauthorized", **SENT, "status": 401}),

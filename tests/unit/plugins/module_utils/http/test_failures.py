@@ -16,7 +16,7 @@ from urllib3 import exceptions as urllib3_exceptions
 from ansible_collections.clouddb.control.plugins.module_utils._http.attempt import AttemptError
 from ansible_collections.clouddb.control.plugins.module_utils._http.connection import Connection
 from ansible_collections.clouddb.control.plugins.module_utils._http.errors import ServiceUnreachable
-from ansible_collections.clouddb.control.plugins.module_utils._http.failures import error_of, status_error
+from ansible_collections.clouddb.control.plugins.module_utils._http.failures import status_error, unreachable_error
 from ansible_collections.clouddb.control.plugins.module_utils._http.session import BodyError, RawResponse, Request
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
 
@@ -38,7 +38,7 @@ def unreachable(
     seconds: float = 30.0,
     acted_before: bool = False,
 ) -> ServiceUnreachable:
-    error = error_of(AttemptError(cause, was_sent), CONNECTION, request, attempts, seconds, acted_before)
+    error = unreachable_error(AttemptError(cause, was_sent), CONNECTION, request, attempts, seconds, acted_before)
     assert isinstance(error, ServiceUnreachable)
     assert error.details == {
         "method": request.method,

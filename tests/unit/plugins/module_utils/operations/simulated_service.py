@@ -72,7 +72,7 @@ class Service(SimulatedOperations):
         self.clock.elapsed += min(self._seconds, limit)
         if self._seconds > limit:
             raise ServiceUnreachable(
-                "no response within api_timeout", Request("GET", path, ""), 1, sent=True, transient=True
+                "no response within api_timeout", Request("GET", path, ""), 1, may_have_acted=True, transient=True
             )
         return self.get(segments, query)
 
