@@ -39,7 +39,7 @@ class Client:
         self.clock = clock
         self._transport = Transport(connection, clock)
         self._deadline: Deadline | None = None
-        self._retries_until_deadline = False
+        self._retries = connection.api_retries
         self._masks = True
         self._service_ahead = timedelta(0)
 
@@ -81,7 +81,7 @@ class Client:
         Each request is attempted once, or with C(retries) as often as without a deadline, and ends by the deadline.
         """
         client = copy.copy(self)
-        client._deadline, client._retries_until_deadline = deadline, retries
+        client._deadline, client._retries = deadline, self.connection.api_retries if retries else 0
         return client
 
     def service_now(self) -> datetime:
@@ -107,7 +107,7 @@ class Client:
         Without C(retry_locked), a 423 is not retried. With C(may_be_empty), the JSON of an empty body is None.
         """
         request = Request(method, path_of(segments), _new_uuid(), query, body)
-        response = self._transport.send(request, self._deadline, retry_locked, self._retries_until_deadline)
+        response = self._transport.send(request, self._retries, self._deadline, retry_locked)
         self._learn_service_time(response.headers.get("Date"))
         hides_change = response.acted_before and method != "GET" and response.status not in SUCCESS
         if response.status not in accept or hides_change:

@@ -27,18 +27,13 @@ class Transport:
         self._clock = clock
         self._session = open_session(connection)
 
-    def send(
-        self, request: Request, deadline: Deadline | None, retry_locked: bool, retry_until_deadline: bool = False
-    ) -> RawResponse:
+    def send(self, request: Request, retries: int, deadline: Deadline | None, retry_locked: bool) -> RawResponse:
         """The service's last response, whatever its status.
 
-        Without a deadline there are up to C(1 + api_retries) attempts, each of at most C(api_timeout) seconds. With one,
-        there is a single attempt, which also ends by the deadline: its caller polls again. C(retry_until_deadline)
-        is for a caller that does not: as many attempts as without a deadline, as long as they begin before it. GET, PUT and
-        DELETE are attempted again after every transient error, POST and PATCH only if the service cannot have acted. Without
-        C(retry_locked), none is attempted again after 423. Raises ServiceUnreachable.
+        There are up to C(1 + retries) attempts, each of at most C(api_timeout) seconds. They begin and end before the deadline,
+        if there is one. GET, PUT and DELETE are attempted again after every transient error, POST and PATCH only if the
+        service cannot have acted. Without C(retry_locked), none is attempted again after 423. Raises ServiceUnreachable.
         """
-        retries = self.connection.api_retries if retry_until_deadline or not deadline else 0
         attempts = 0
         acted_before = False
         while True:
