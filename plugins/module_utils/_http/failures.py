@@ -51,7 +51,6 @@ PROXY_VARIABLES = "HTTPS_PROXY, HTTP_PROXY and ALL_PROXY"
 SUMMARY = ("message", "msg", "error_description", "title", "error")
 DETAIL = ("detail", "errors")
 
-
 FIRST_BACKOFF = 0.5
 MAX_BACKOFF = 20.0
 # A rate limit counts by the minute, so with the default of api_retries the pauses of a request add up to more than one.
@@ -117,7 +116,7 @@ class _Failure(NamedTuple):
         """Whether one of the errors is of these types."""
         return any(isinstance(each, types) for each in self.chain)
 
-    def is_unicode(self) -> bool:
+    def is_invalid_unicode(self) -> bool:
         """Whether a value to be sent is not valid Unicode. What is encoded otherwise are headers: the password of a proxy."""
         return isinstance(self.error, UnicodeError) and getattr(self.error, "encoding", "") == "utf-8"
 
@@ -127,14 +126,14 @@ class _Failure(NamedTuple):
             self.has(ConnectTimeoutError, ReadTimeoutError) and not self.has(NewConnectionError)
         )
 
-    def is_other_certificate(self) -> bool:
+    def is_certificate_of_other_host(self) -> bool:
         """Whether the certificate is that of another host, by urllib3's own check."""
         return any(type(each).__name__ == "CertificateError" for each in self.chain)
 
-    def is_untrusted(self) -> bool:
+    def is_untrusted_certificate(self) -> bool:
         """Whether the service's certificate was refused, or there is no CA bundle, which requests reports by a plain OSError."""
         return (
-            self.is_other_certificate()
+            self.is_certificate_of_other_host()
             or self.has(ssl.SSLCertVerificationError)
             or any(getattr(each, "library", None) == "X509" for each in self.chain)
             or (
@@ -143,17 +142,17 @@ class _Failure(NamedTuple):
             )
         )
 
-    def is_invalid(self) -> bool:
+    def is_invalid_certificate(self) -> bool:
         """Whether the certificate is not trusted, whatever the CA bundle."""
         codes = {getattr(each, "verify_code", None) for each in self.chain}
-        return bool(codes & INVALID_WITH_ANY_BUNDLE) or self.is_other_certificate()
+        return bool(codes & INVALID_WITH_ANY_BUNDLE) or self.is_certificate_of_other_host()
 
     def speaks_no_tls(self) -> bool:
         """Whether the other side of a new TLS connection speaks another protocol, such as HTTP."""
         texts = [str(each) for each in self.chain if isinstance(each, ssl.SSLError)]
         return not self.was_sent and any(part in text for part in NO_TLS for text in texts)
 
-    def is_address(self) -> bool:
+    def is_invalid_address(self) -> bool:
         """Whether an address cannot be read: base_url is checked before, so it is that of a proxy."""
         return not self.was_sent and (
             self.has(InvalidSchema, InvalidURL, LocationParseError) or isinstance(self.error, (TypeError, ValueError))
@@ -173,7 +172,7 @@ class _Failure(NamedTuple):
             return "the response does not begin with an HTTP status"
         if isinstance(error, IncompleteRead):
             return "the body is incomplete"
-        is_shown = isinstance(error, (BodyError, OSError)) or self.is_other_certificate()
+        is_shown = isinstance(error, (BodyError, OSError)) or self.is_certificate_of_other_host()
         return text if is_shown and text else type(error).__name__
 
 
@@ -190,19 +189,19 @@ def _chain(error: BaseException | None) -> list[BaseException]:
 
 
 def _classified(failure: _Failure) -> tuple[bool, str]:
-    """Whether the same request may succeed later, and the message. The first case that applies counts."""
-    if failure.is_unicode():
+    """Whether the same request may succeed later, and the message, which unreachable_error() formats. The first case counts."""
+    if failure.is_invalid_unicode():
         return False, "{name} was not sent: a value in it is not valid Unicode."
     if type(failure.error).__name__ == "InvalidJSONError":  # which old versions of requests lack
         return False, "{name} was not sent: its body has a number that JSON cannot represent, such as .nan or .inf."
     if failure.is_timeout():
         if failure.was_sent:
-            return True, "{name} got no complete response from {base_url} within {limit}.{advice}"
-        return True, "{name} was not sent: no connection to {base_url} was made within {limit}.{advice}"
+            return True, "{name} got no complete response from {base_url} within {limit}.{advice_on_limit}"
+        return True, "{name} was not sent: no connection to {base_url} was made within {limit}.{advice_on_limit}"
     untrusted = "The certificate of {base_url} is not trusted: {reason}. "
-    if failure.is_invalid():
+    if failure.is_invalid_certificate():
         return False, untrusted + "No CA bundle changes that. Check base_url, or replace the certificate."
-    if failure.is_untrusted():
+    if failure.is_untrusted_certificate():
         advice = "Set ca_path or REQUESTS_CA_BUNDLE to the CA bundle of the authority that signed it."
         return False, untrusted + advice
     if failure.speaks_no_tls():
@@ -211,7 +210,7 @@ def _classified(failure: _Failure) -> tuple[bool, str]:
             return False, "{name} was not sent: the proxy does not speak TLS. " + advice
         advice = "Check the port and the scheme of base_url."
         return False, "{name} was not sent: {base_url} does not speak TLS. " + advice
-    if failure.is_address():
+    if failure.is_invalid_address():
         if "SOCKS" in str(failure.error):
             advice = "Install PySocks for {python}, or unset {proxy_variables} in the environment."
             return False, "{name} was not sent: the library PySocks, which SOCKS proxies require, is missing. " + advice
@@ -235,12 +234,12 @@ def unreachable_error(
     """
     failure = _Failure(failed.cause, _chain(failed.cause), failed.was_sent)
     transient, text = _classified(failure)
-    is_option = seconds == connection.api_timeout
+    is_api_timeout = seconds == connection.api_timeout
     message = text.format(
         name=f"{request.method} {request.path}",
         base_url=connection.base_url,
-        limit=f"api_timeout ({seconds:.3g} s)" if is_option else f"the remaining {seconds:.3g} s",
-        advice=" Increase api_timeout, or check base_url and the network." if is_option else "",
+        limit=f"api_timeout ({seconds:.3g} s)" if is_api_timeout else f"the remaining {seconds:.3g} s",
+        advice_on_limit=" Increase api_timeout, or check base_url and the network." if is_api_timeout else "",
         reason=failure.reason().rstrip(".") if failure.chain else "",
         error=type(failure.error).__name__,
         python=sys.executable,
