@@ -109,9 +109,9 @@ class Wait:
 
         Unfinished operations are no failure. Raises WaitFailed, and what Client raises.
         """
-        if not self._state.has_succeeded():
-            for error in self._poll(self._retrying_client):
-                raise error
+        errors = [] if self._state.has_succeeded() else self._poll(self._retrying_client)
+        if errors:
+            raise errors[0]
         return self._state.result()
 
     def _poll_until_over(self) -> None:
@@ -146,21 +146,21 @@ class Wait:
             if self._state.unlisted
             else [partial(self._poll_project, client, *project) for project in self._state.to_poll()]
         )
-        errors: list[RequestFailed] = []
+        transient: list[RequestFailed] = []
         permanent: list[RequestFailed] = []
         # All of them end by the deadline, and the states that they record belong to the result.
-        in_parallel(partial(self._fetch, errors, permanent), fetches, self._limits.workers)
+        in_parallel(partial(self._fetch, transient, permanent), fetches, self._limits.workers)
         failed = self._state.failed(self._limits.failed_grace)
-        for error in permanent:
-            raise aborted(self._state, failed, error) from error
+        if permanent:
+            raise aborted(self._state, failed, permanent[0]) from permanent[0]
         if failed:
             raise operations_failed(self._state, failed)
-        return errors
+        return transient
 
-    def _fetch(self, errors: list[RequestFailed], permanent: list[RequestFailed], fetch: Callable[[], None]) -> None:
-        """Call C(fetch). Its error is appended to C(permanent) if it ends the wait, to C(errors) otherwise."""
+    def _fetch(self, transient: list[RequestFailed], permanent: list[RequestFailed], fetch: Callable[[], None]) -> None:
+        """Call C(fetch). Its error is appended to C(permanent) if it ends the wait, to C(transient) otherwise."""
         # The rate limit is the account's: the rest of this poll would be refused as well, and comes first in the next.
-        if permanent or any(isinstance(error, StatusError) and error.status == 429 for error in errors):
+        if permanent or any(isinstance(error, StatusError) and error.status == 429 for error in transient):
             return
         try:
             fetch()
@@ -168,7 +168,7 @@ class Wait:
             # After a valid response, an invalid one is likely to come from a gateway whose service is down for a moment.
             is_passing = isinstance(error, UnexpectedResponse) and any(self._state.operations.values())
             is_early = isinstance(error, NotFound) and self._state.may_be_unknown(error.details["path"])
-            (errors if error.transient or is_passing or is_early else permanent).append(error)
+            (transient if error.transient or is_passing or is_early else permanent).append(error)
 
     def _list_unfinished(self, unlisted: UnfinishedOperations) -> None:
         # With its retries, a long list does not begin anew after each error.

@@ -28,7 +28,7 @@ def operations_failed(state: WaitState, failed: Sequence[OperationRef]) -> WaitF
 def timed_out(state: WaitState, error: RequestFailed | None) -> WaitFailed:
     """The deadline has passed; C(error) is one that the last poll met."""
     failed = state.failed(grace=0)
-    unfinished = [ref for ref in state.not_succeeded() if ref not in failed]
+    unfinished = [ref for ref in state.awaited() if ref not in failed]
     after = f"Timed out after {round(state.timeout, 2):g} s"
     if state.unlisted:
         message = f"{after} before the unfinished operations of {state.unlisted.project_id} could be listed."
@@ -54,7 +54,7 @@ def _wait_failed(
 ) -> WaitFailed:
     ids = {
         "failed_ids": [ref.id for ref in failed],
-        "pending_ids": [ref.id for ref in state.not_succeeded() if ref not in failed],
+        "pending_ids": [ref.id for ref in state.awaited() if ref not in failed],
     }
     failure = WaitFailed(message, error.details if error else {}, {**state.result(), **ids})
     if error:

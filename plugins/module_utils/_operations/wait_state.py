@@ -105,13 +105,13 @@ class WaitState:
 
     def has_succeeded(self) -> bool:
         """Whether all operations are known and have succeeded."""
-        return self.unlisted is None and not self.not_succeeded()
+        return self.unlisted is None and not self.awaited()
 
-    def not_succeeded(self) -> list[OperationRef]:
+    def awaited(self) -> list[OperationRef]:
         """The operations that are unfinished, not polled yet, or failed if that is not accepted."""
-        awaited = SUCCEEDED | FAILED if self.accepts_failure else SUCCEEDED
+        ended = SUCCEEDED | FAILED if self.accepts_failure else SUCCEEDED
         return [
-            ref for ref, operation in self.operations.items() if operation is None or operation["status"] not in awaited
+            ref for ref, operation in self.operations.items() if operation is None or operation["status"] not in ended
         ]
 
     def failed(self, grace: float) -> list[OperationRef]:
@@ -128,7 +128,7 @@ class WaitState:
     def to_poll(self) -> list[tuple[str, list[str]]]:
         """The ids of the operations to poll, by project; those that were recorded longest ago, or never, come first."""
         ids: dict[str, list[str]] = {}
-        for ref in sorted(self.not_succeeded(), key=lambda ref: self.recorded_at.get(ref, -1.0)):
+        for ref in sorted(self.awaited(), key=lambda ref: self.recorded_at.get(ref, -1.0)):
             ids.setdefault(ref.project_id, []).append(ref.id)
         return list(ids.items())
 

@@ -295,7 +295,7 @@ class Engine:
             memory.warnings += result["warnings"]
             self._changes += result.get("_changes", [])
         else:
-            self._locking = [ref.id for ref in state.not_succeeded()]
+            self._locking = [ref.id for ref in state.awaited()]
         return None
 
     def _wait_until_unlocked(self, error: StatusError) -> Result | None:
