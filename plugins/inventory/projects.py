@@ -125,7 +125,7 @@ from ..module_utils._errors import ClouddbError, InvalidOption, sentence
 from ..module_utils._http.client import MAX_WORKERS, Client
 from ..module_utils._http.connection import CONNECTION_OPTIONS, Connection, connection_from
 from ..module_utils._http.session import COLLECTION_VERSION, REQUESTS_IMPORT_ERROR, missing_requests
-from ..module_utils._operations.api import Selection, list_operations, of_projects
+from ..module_utils._operations.api import Selection, list_operations, map_projects
 from ..module_utils._operations.status import SUCCEEDED
 from ..module_utils._options import integer
 from ..module_utils._projects import Filters, checked_filters, checked_query, list_projects
@@ -301,7 +301,7 @@ def _fetch(client: Client, options: dict[str, Any]) -> tuple[list[dict[str, Any]
     projects, warnings = found.projects, found.warnings()
     if options["operations"]:
         ids = [project["id"] for project in projects]
-        operations, deleted = of_projects(ids, partial(_operations_of, client), options["workers"])
+        operations, deleted = map_projects(ids, partial(_operations_of, client), options["workers"])
         projects = [{**project, "operations": operations.get(project["id"], [])} for project in projects]
         warnings += deleted
     return projects, warnings, not found.unavailable_ids

@@ -175,10 +175,10 @@ from ..module_utils._operations.api import (
     count_operations,
     find_operations,
     list_operations,
+    map_account,
     newest_first,
-    of_account,
     summary,
-    total,
+    summed,
 )
 from ..module_utils._operations.status import ACTIONS, STATUSES, unknown_values
 from ..module_utils._options import NOT_CREATED_ID, Fields, checked_fields, identifier, integer, not_blank
@@ -202,7 +202,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
         raise InvalidOption("project", "is missing. Set project or project_id to that of operation_id.")
 
     def in_projects(function: Callable[[str], Result]) -> tuple[list[Result], list[str]]:
-        return of_account(client, function, workers, query) if project_id is None else ([function(project_id)], [])
+        return map_account(client, function, workers, query) if project_id is None else ([function(project_id)], [])
 
     operations: list[Operation] = []
     warnings = unknown_values(params, "status", STATUSES) + unknown_values(params, "action", ACTIONS)
@@ -211,7 +211,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
         counted = summary([])
     elif params["summary_only"] and operation_ids is None:
         counts, missing = in_projects(partial(count_operations, client, selection=selection, page_size=page_size))
-        counted = total(counts)
+        counted = summed(counts)
     else:
         if project_id is not None and operation_ids is not None:
             lists = [find_operations(client, project_id, operation_ids, workers)]

@@ -96,23 +96,21 @@ def list_operations(
 
 def count_operations(client: Client, project_id: str, selection: Selection, page_size: int) -> Summary:
     """The summary of a project's selected operations, of which only one page is in memory at a time."""
-    return total(summary(page.items) for page in selected_pages(client, project_id, selection, page_size))
+    return summed(summary(page.items) for page in selected_pages(client, project_id, selection, page_size))
 
 
 def operation_pages(client: Client, project_id: str, page_size: int) -> Iterator[Page]:
     """The pages of a project's operation list, newest first. Raises UnexpectedResponse for an operation of another project."""
-    for page in pages(client, "projects", project_id, "operations", field="operations", page_size=page_size, id=str):
+    path = ("projects", project_id, "operations")
+    for page in pages(client, *path, field="operations", page_size=page_size, id=str, status=str):
         for operation in page.items:
-            _require_operation(page.response, operation, project_id)
+            _require_project(page.response, operation, project_id)
         yield page
 
 
-def _require_operation(response: Response, operation: Any, project_id: str) -> Operation:
-    """The operation, if it does not belong to another project. Raises UnexpectedResponse."""
-    required: Operation = response.require(operation, id=str, status=str)
-    if required.get("project_id") not in (None, project_id):
-        raise response.unexpected(f"it has an operation of another project, {displayable(required['project_id'])}")
-    return required
+def _require_project(response: Response, operation: Operation, project_id: str) -> None:
+    if operation.get("project_id") not in (None, project_id):
+        raise response.unexpected(f"it has an operation of another project, {displayable(operation['project_id'])}")
 
 
 def _created_at(operation: Operation, response: Response) -> datetime:
@@ -135,7 +133,8 @@ def time_of_creation(item: Mapping[str, Any], default: datetime = BEGINNING) -> 
 def get_operation(client: Client, project_id: str, operation_id: str) -> Operation:
     """One operation (api.md, GET /projects/{project_id}/operations/{operation_id}). Raises NotFound."""
     response = client.get("projects", project_id, "operations", operation_id)
-    operation = _require_operation(response, response.object("operation"), project_id)
+    operation = response.require(response.object("operation"), id=str, status=str)
+    _require_project(response, operation, project_id)
     if operation["id"] != operation_id:
         raise response.unexpected(f"it is about another operation, {operation['id']}")
     return operation
@@ -167,10 +166,10 @@ def summary(operations: Sequence[Operation]) -> Summary:
         Counter(without_templates(str(operation.get(field))) for operation in operations)
         for field in ("status", "action")
     )
-    return total([{"by_status": by_status, "by_action": by_action}])
+    return summed([{"by_status": by_status, "by_action": by_action}])
 
 
-def total(summaries: Iterable[Summary]) -> Summary:
+def summed(summaries: Iterable[Summary]) -> Summary:
     """The sum of these summaries."""
     by_status: Counter[str] = Counter()
     by_action: Counter[str] = Counter()
@@ -183,7 +182,7 @@ def total(summaries: Iterable[Summary]) -> Summary:
 # The operations of several projects
 
 
-def of_account(
+def map_account(
     client: Client, function: Callable[[str], Result], workers: int, query: Mapping[str, Any] | None
 ) -> tuple[list[Result], list[str]]:
     """The function's result for the id of each project of the account, and warnings about projects that are missing.
@@ -191,11 +190,11 @@ def of_account(
     C(query) is sent with each request for the list of projects.
     """
     found = list_projects(client, query=query, fields=Fields(["id"]))
-    results, warnings = of_projects([project["id"] for project in found.projects], function, workers)
+    results, warnings = map_projects([project["id"] for project in found.projects], function, workers)
     return list(results.values()), found.warnings() + warnings
 
 
-def of_projects(
+def map_projects(
     project_ids: Sequence[str], function: Callable[[str], Result], workers: int
 ) -> tuple[dict[str, Result], list[str]]:
     """The function's result by the id of each project, C(workers) of them in parallel.

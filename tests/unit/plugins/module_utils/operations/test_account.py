@@ -17,9 +17,9 @@ from ansible_collections.clouddb.control.plugins.module_utils._operations.api im
     Selection,
     count_operations,
     list_operations,
-    of_account,
-    of_projects,
-    total,
+    map_account,
+    map_projects,
+    summed,
 )
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import Scripted, Serve, page
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import Reply, reply
@@ -35,7 +35,7 @@ def listed(served: Scripted, query: Any = None) -> tuple[list[list[str]], list[s
     def ids_of(project_id: str) -> list[str]:
         return [each["id"] for each in list_operations(served.client, project_id, Selection())]
 
-    return of_account(served.client, ids_of, 1, query)
+    return map_account(served.client, ids_of, 1, query)
 
 
 def test_every_project_of_every_page_has_a_result(serve: Serve) -> None:
@@ -67,7 +67,7 @@ def test_as_many_projects_as_workers_in_parallel() -> None:
     def result(project_id: str) -> int:
         return together.wait(60)
 
-    results, warnings = of_projects("abc", result, 3)
+    results, warnings = map_projects("abc", result, 3)
     assert (list(results), sorted(results.values()), warnings) == (["a", "b", "c"], [0, 1, 2], [])
 
 
@@ -88,10 +88,10 @@ def test_counting_keeps_no_more_than_two_pages_in_memory(serve: Serve, monkeypat
 
     client = serve().client
     monkeypatch.setattr(client, "get", get)
-    counts, _warnings = of_projects(
+    counts, _warnings = map_projects(
         [f"p{number}" for number in range(20)], lambda each: count_operations(client, each, Selection(), 10), 1
     )
-    assert total(counts.values())["total"] == len(fetched) == 1000
+    assert summed(counts.values())["total"] == len(fetched) == 1000
     assert 0 < most <= 20
 
 

@@ -18,7 +18,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._operations.api im
     list_operations,
     newest_first,
     summary,
-    total,
+    summed,
 )
 from ansible_collections.clouddb.control.plugins.module_utils._options import Fields
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EPOCH
@@ -182,7 +182,7 @@ def test_counts_by_status_and_by_action() -> None:
 
 
 def test_summaries_add_up_to_that_of_all_operations() -> None:
-    assert total(summary([operation]) for operation in CANDIDATES) == summary(CANDIDATES)
+    assert summed(summary([operation]) for operation in CANDIDATES) == summary(CANDIDATES)
 
 
 def test_counting_selects_and_stops_as_listing_does(serve: Serve) -> None:
