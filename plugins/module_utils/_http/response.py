@@ -76,7 +76,8 @@ class Response(NamedTuple):
                 raise self.unexpected(f"the field '{field}' should be {_TYPE_NAMES[wanted]}, not {_json_type(value)}")
         for field in ID_FIELDS:
             value = item.get(field)
-            if _json_type(value) != "an integer" and (field in types or value):
+            # Those of keys are integers.
+            if (value or field in types) and type(value) is not int:
                 self.require_id(value)
         return item
 
@@ -165,10 +166,14 @@ def next_cursor(response: Response) -> str | None:
     if not isinstance(response.json, dict):
         return None
     pagination = response.object("pagination") if response.json.get("pagination") else {}
-    cursor = pagination.get("next") if pagination.get("cursor") in (None, "") else pagination["cursor"]
+    cursor = pagination.get("cursor")
+    if cursor in (None, ""):
+        cursor = pagination.get("next")
     if cursor is not None and not isinstance(cursor, str):
         raise response.unexpected("the cursor should be a string")
-    for name, value in [*pagination.items(), *response.json.items()] if not cursor else []:
+    if cursor:
+        return cursor
+    for name, value in (*pagination.items(), *response.json.items()):
         if value and (name.lower().startswith("next") or (name in MORE_FOLLOWS and value is True)):
             raise response.unexpected(f"{displayable(name, 100)} says that more items follow, but there is no cursor")
-    return cursor
+    return None
