@@ -75,7 +75,7 @@ def decode(content: bytes | str) -> Any:
     """
     text = content.decode("utf-8-sig") if isinstance(content, bytes) else content
     value = json.loads(
-        text, parse_int=_integer, parse_float=_finite, parse_constant=_finite, object_hook=_without_reserved
+        text, parse_int=_integer, parse_float=_finite, parse_constant=_finite, object_hook=_require_harmless_names
     )
     try:
         # Only escapes can be half a character.
@@ -101,7 +101,7 @@ def _finite(text: str) -> float:
     return number
 
 
-def _without_reserved(fields: dict[str, Any]) -> dict[str, Any]:
+def _require_harmless_names(fields: dict[str, Any]) -> dict[str, Any]:
     for field in fields:
         # ansible-core takes objects with such fields for values of its own types, even for trusted templates.
         if field.startswith("__ansible_") or "{{" in field or "{%" in field or "{#" in field:
