@@ -66,7 +66,7 @@ class ControlModule(AnsibleModule):
         except Exception as error:  # pylint: disable=broad-except
             # Ansible itself would show it uncensored, and libraries quote all kinds of values in their messages.
             # A part of a key that the end of a message cuts would not be found any more.
-            text, trace = _redacted([f"Unexpected {type(error).__name__}: {error}", traceback.format_exc()], client)
+            text, trace = _masked([f"Unexpected {type(error).__name__}: {error}", traceback.format_exc()], client)
             result = {
                 "msg": displayable(text, MAX_MESSAGE_LENGTH),
                 "failure": {"kind": "unexpected", "exception": type(error).__name__},
@@ -111,11 +111,11 @@ class ControlModule(AnsibleModule):
         self.params = masked(self.params, self.params.get("secret_fields") or ())
 
 
-def _redacted(value: Any, client: Optional[Client]) -> Any:
+def _masked(value: Any, client: Optional[Client]) -> Any:
     """The value without secrets in all of its texts, which include the names of fields."""
     from ._secrets import masked_text  # most tasks have no such texts
 
-    return walk(value, client.connection.redact if client else masked_text)
+    return walk(value, client.connection.masked_text if client else masked_text)
 
 
 def _not_created(value: Any, type_name: str) -> Any:
@@ -156,7 +156,7 @@ def _exit(module: ControlModule, end: Callable[..., None], result: dict[str, Any
     # Not the rest of the result, which may return a new key.
     texts = {name: result[name] for name in ("msg", "failure", "exception", "warnings") if result.get(name)}
     if texts:
-        result = {**result, **_redacted(texts, client)}
+        result = {**result, **_masked(texts, client)}
     for warning in result.pop("warnings", []):
         # Ansible censors results, but not warnings.
         module.warn(displayable(remove_values(warning, module.no_log_values), MAX_MESSAGE_LENGTH))

@@ -123,7 +123,7 @@ class Client:
                 json=self.connection.masked(value, content=response.content) if self._masks else value
             )
         except UnsupportedJson as error:
-            problem = self.connection.redact(str(error))
+            problem = self.connection.masked_text(str(error))
         except RecursionError:
             problem = "it has too many levels of arrays and objects"
         except ValueError:

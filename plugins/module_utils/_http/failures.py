@@ -249,7 +249,7 @@ def unreachable_error(
         message += f" {attempts} attempts were made."
     message += _earlier_attempt_note(request, acted_before and not failed.was_sent)
     may_have_acted = failed.was_sent or acted_before
-    return ServiceUnreachable(connection.redact(message), request, attempts, may_have_acted, transient)
+    return ServiceUnreachable(connection.masked_text(message), request, attempts, may_have_acted, transient)
 
 
 def _earlier_attempt_note(request: Request, acted_before: bool) -> str:
@@ -321,7 +321,7 @@ def _error_fields(content: bytes, connection: Connection) -> dict[str, str]:
         "code": _scalar(outer.get("code")) or _scalar(inner.get("code")),
         "request_id": _scalar(outer.get("request_id")) or _scalar(inner.get("request_id")),
     }
-    return {name: displayable(connection.redact(value)) for name, value in fields.items() if value}
+    return {name: displayable(connection.masked_text(value)) for name, value in fields.items() if value}
 
 
 def _is_empty_or_html(content: bytes) -> bool:

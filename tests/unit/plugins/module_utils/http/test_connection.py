@@ -118,16 +118,16 @@ def test_other_invalid_values_are_refused(option: str, value: Any) -> None:
     refused(option, **{option: value})
 
 
-def test_keys_within_other_keys_are_redacted() -> None:
+def test_keys_within_other_keys_are_masked() -> None:
     """The longest first: the remainder of a longer one could be guessed."""
     connection = checked(api_key="b" * 12)
     for key in ("a" + "b" * 12, "c" + "b" * 12 + "c"):
         connection = connection.hiding(key)
-    assert connection.redact(f"{'b' * 12} a{'b' * 12} c{'b' * 12}c") == "******** ******** ********"
+    assert connection.masked_text(f"{'b' * 12} a{'b' * 12} c{'b' * 12}c") == "******** ******** ********"
 
 
-def test_keys_so_short_that_text_may_contain_them_are_not_redacted() -> None:
-    assert checked().hiding("a" * 5, "b" * 6).redact(f"{'a' * 5} {'b' * 6}") == f"{'a' * 5} ********"
+def test_keys_so_short_that_text_may_contain_them_are_not_masked() -> None:
+    assert checked().hiding("a" * 5, "b" * 6).masked_text(f"{'a' * 5} {'b' * 6}") == f"{'a' * 5} ********"
 
 
 def test_encodings_of_a_key() -> None:
