@@ -27,12 +27,12 @@ from ._untrusted import MAX_MESSAGE_LENGTH, displayable, walk
 # Called with the options, the client and whether this is check mode; returns the result.
 Run = Callable[..., dict[str, Any]]
 
-# The options that select what an earlier task may have created, by its id.
-CREATED = frozenset(
+# The options that select by id what, in check mode, only an earlier task would create.
+MAY_LACK_VALUE = frozenset(
     {"id", "project", "project_id", "branch", "branch_id", "parent", "endpoint_id", "operation_id", "operations"}
 )
 # What the action plugin of a module with the option C(progress) passes beside its options.
-OF_PROGRESS = ("_state", "_stop_when")
+PROGRESS_ARGUMENTS = ("_state", "_stop_when")
 
 
 class ControlModule(AnsibleModule):
@@ -59,7 +59,7 @@ class ControlModule(AnsibleModule):
             if connection.api_key:
                 self.no_log_values.update(encodings(connection.api_key))
             client = Client(connection)
-            result = run({**self.params, **self.of_progress}, client, self.check_mode)
+            result = run({**self.params, **self.progress_arguments}, client, self.check_mode)
             end = self.exit_json
         except ClouddbError as error:
             result = error.as_result()
@@ -72,19 +72,34 @@ class ControlModule(AnsibleModule):
                 "failure": {"kind": "unexpected", "exception": type(error).__name__},
                 "exception": "\n".join(map(displayable, trace.splitlines())),
             }
-        _exit(self, end, result, client)
+        self._end_task(end, result, client)
+
+    def _end_task(self, end: Callable[..., None], result: dict[str, Any], client: Optional[Client]) -> None:
+        """End the task with the result, whose texts quote no secrets."""
+        # Not the rest of the result, which may return a new key.
+        texts = {name: result[name] for name in ("msg", "failure", "exception", "warnings") if result.get(name)}
+        if texts:
+            result = {**result, **_masked(texts, client)}
+        for warning in result.pop("warnings", []):
+            # Ansible censors results, but not warnings.
+            self.warn(displayable(remove_values(warning, self.no_log_values), MAX_MESSAGE_LENGTH))
+        if not self._diff:
+            result.pop("diff", None)
+        # At exit, the interpreter searches for reference cycles. The process ends anyway, so this is skipped.
+        gc.freeze()
+        end(**result)
 
     def _load_params(self) -> None:
         """Read the options as Ansible has sent them. In check mode, an earlier task would provide an id or a key without a value."""
         super()._load_params()
-        passed = OF_PROGRESS if "progress" in self.argument_spec else ()
-        self.of_progress = {name: self.params.pop(name) for name in passed if name in self.params}
+        expected = PROGRESS_ARGUMENTS if "progress" in self.argument_spec else ()
+        self.progress_arguments = {name: self.params.pop(name) for name in expected if name in self.params}
         if self.params.get("_ansible_check_mode"):
             # The key in the environment has the same access (api.md, Authentication).
             if _lacks_value(self.params.get("api_key")):
                 self.params.pop("api_key", None)
-            for option in CREATED.intersection(self.params, self.argument_spec):
-                self.params[option] = _not_created(self.params[option], self.argument_spec[option]["type"])
+            for option in MAY_LACK_VALUE.intersection(self.params, self.argument_spec):
+                self.params[option] = _or_placeholder(self.params[option], self.argument_spec[option]["type"])
         # In params, Ansible will convert them, and omitted options are null.
         self.given = dict(self.params)
 
@@ -118,7 +133,7 @@ def _masked(value: Any, client: Optional[Client]) -> Any:
     return walk(value, client.connection.masked_text if client else masked_text)
 
 
-def _not_created(value: Any, type_name: str) -> Any:
+def _or_placeholder(value: Any, type_name: str) -> Any:
     """The id, or its placeholder if it has no value; the ids and operations of a list that have one."""
     if isinstance(value, list):
         return [item for item in value if not _lacks_value(item)]
@@ -149,19 +164,3 @@ def _refuse_null(given: Mapping[str, Any], specs: Mapping[str, Mapping[str, Any]
         for name, suboption in spec.get("options", {}).items():
             if suboption.get("required") and any(entry.get(name, "") is None for entry in entries):
                 raise InvalidOption(option, f"{name} must not be null. Set a value.")
-
-
-def _exit(module: ControlModule, end: Callable[..., None], result: dict[str, Any], client: Optional[Client]) -> None:
-    """End the task with the result, whose texts quote no secrets."""
-    # Not the rest of the result, which may return a new key.
-    texts = {name: result[name] for name in ("msg", "failure", "exception", "warnings") if result.get(name)}
-    if texts:
-        result = {**result, **_masked(texts, client)}
-    for warning in result.pop("warnings", []):
-        # Ansible censors results, but not warnings.
-        module.warn(displayable(remove_values(warning, module.no_log_values), MAX_MESSAGE_LENGTH))
-    if not module._diff:
-        result.pop("diff", None)
-    # At exit, the interpreter searches for reference cycles. The process ends anyway, so this is skipped.
-    gc.freeze()
-    end(**result)
