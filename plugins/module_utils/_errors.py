@@ -1,6 +1,6 @@
 # Copyright (c) clouddb.control contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The errors of all rooms; each renders itself as the result of a failed task. Keeps P11.
+"""The base class of all errors, which renders itself as the result of a failed task, and two shared errors. Keeps P11.
 
 No error ever holds a header or a key. Modules load this file before anything that fails on a Python older than 3.9: without
 future annotations, which Python 3.6 does not know.

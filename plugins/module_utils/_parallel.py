@@ -17,14 +17,10 @@ Result = TypeVar("Result")
 class Worker(threading.Thread):
     """A thread that a process does not wait for when it ends; once C(is_abandoned) is set, it sends no more requests."""
 
-    def __init__(self, work: Callable[[], Any]):
-        super().__init__(name="clouddb.control worker", daemon=True)
-        self.is_abandoned = False
-        self._work = work
+    is_abandoned = False
 
-    def run(self) -> None:
-        """Do the work; called by Thread.start()."""
-        self._work()
+    def __init__(self, work: Callable[[], Any]):
+        super().__init__(target=work, name="clouddb.control worker", daemon=True)
 
 
 def in_parallel(function: Callable[[Argument], Result], arguments: Sequence[Argument], workers: int) -> list[Result]:

@@ -45,7 +45,7 @@ def poll_operations(client: Client, project_id: str, operation_ids: Sequence[str
                 raise
             errors.append(error)
     if errors:
-        raise min(errors, key=lambda error: error.transient)
+        raise next((error for error in errors if not error.transient), errors[0])
 
 
 def _allows_other_requests(error: StatusError) -> bool:
