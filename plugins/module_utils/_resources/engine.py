@@ -263,7 +263,7 @@ class Engine:
         self._pauses += 1
         clock.sleep(max(0.0, min(max(poll_interval(self._pauses, self._limits.interval), shortest), longest)))
         is_long = stop_when and clock.monotonic() - self._began >= stop_when.max_seconds
-        return self._to_be_continued({"_changes": []}) if is_long and not self._error else None
+        return self._to_be_continued({}) if is_long and not self._error else None
 
     def _wait_for(self, operations: Sequence[Operation], is_own: bool) -> Result | None:
         """Wait until these operations have succeeded or, unless C(is_own), ended; the result if this run is over."""
@@ -325,8 +325,8 @@ class Engine:
             "remaining": max(0.0, (deadline or 0.0) - self._client.clock.monotonic()),
             "is_sent": memory.sent,
         }
-        so_far = self._so_far(memory.known)
-        return {**so_far, **waited, "elapsed": so_far["elapsed"], "_state": state}
+        so_far, changes = self._so_far(memory.known), [*self._changes, *waited.get("_changes", [])]
+        return {**so_far, **waited, "elapsed": so_far["elapsed"], "_changes": changes, "_state": state}
 
     # End
 

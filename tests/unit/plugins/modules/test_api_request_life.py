@@ -92,6 +92,13 @@ def test_a_list_that_lags_shows_the_new_branch_in_the_end(sandbox: Sandbox, clie
     assert (number_of(sandbox, "POST"), clock.elapsed >= 20) == (1, True)
 
 
+def test_a_change_is_shown_even_if_the_list_lags_after_it(sandbox: Sandbox, client: Client) -> None:
+    sandbox.fault("list_lag", seconds=20, method="POST")
+    runs = resumed(client, "POST", **PREVIEW)
+    finished = {change["id"] for run in runs for change in run["_changes"] if change["status"] == "finished"}
+    assert finished == {operation["id"] for operation in runs[-1]["operations"]} != set()
+
+
 def test_of_two_tasks_that_create_at_once_one_changes_something(sandbox: Sandbox, client: Client) -> None:
     """The second one gets 409 while the list does not show the branch of the first.
 
