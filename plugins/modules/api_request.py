@@ -253,7 +253,8 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
 
 def _shown(result: Mapping[str, Any], client: Client, params: Mapping[str, Any]) -> dict[str, Any]:
     """The result without secrets, except for what the next run of the module needs."""
-    fields, exposed = params["secret_fields"], ("json", "object", "operations") if params["expose_secrets"] else ()
+    fields = params["secret_fields"]
+    exposed = ("json", "object", "operations") if params["expose_secrets"] else ()
     hidden = {name: value for name, value in result.items() if name not in exposed and not name.startswith("_")}
     # The service's texts may quote a secret of the response.
     client.hide(*secret_texts(hidden, fields))

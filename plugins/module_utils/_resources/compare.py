@@ -41,9 +41,10 @@ def _is_same_time(actual: str, wanted: str) -> bool:
 def _comparable(value: Any) -> Any:
     if isinstance(value, bool) or value in ("True", "False"):
         return str(value).lower()
-    for number in (int, float) if isinstance(value, str) else ():
-        with suppress(ValueError):
-            return number(value)
+    if isinstance(value, str):
+        for number in (int, float):
+            with suppress(ValueError):
+                return number(value)
     return value
 
 
