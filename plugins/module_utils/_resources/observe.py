@@ -144,7 +144,7 @@ def project_id_of(plan: Plan, resource: Resource | None) -> str | None:
     if named or resource is None:
         return named
     project_id = resource.get("project_id") or (resource.get("id") if plan.segments[0] == "projects" else None)
-    return project_of(("projects", str(project_id)))
+    return project_of(("projects", str(project_id))) if project_id else None
 
 
 def is_about(operation: Operation, resource: Mapping[str, Any], project_id: str) -> bool:

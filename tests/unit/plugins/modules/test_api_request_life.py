@@ -111,6 +111,12 @@ def test_of_two_tasks_that_create_at_once_one_changes_something(sandbox: Sandbox
     assert number_of(sandbox, "POST") == 1
 
 
+def test_a_resource_without_a_project_has_no_operations(sandbox: Sandbox, client: Client) -> None:
+    options = {"path": "api_keys", "find": {"match": {"name": "deploy"}}, "body": {"key_name": "deploy"}}
+    assert [task(client, "POST", **options)["changed"] for _run in range(2)] == [True, False]
+    assert set(sandbox.sent()) == {"GET /api_keys", "POST /api_keys"}
+
+
 # Deletions
 
 
