@@ -45,8 +45,8 @@ class ControlModule(AnsibleModule):
         spec = {**CONNECTION_OPTIONS, **argument_spec}
         super().__init__(argument_spec=spec, supports_check_mode=True, **arguments)
 
-    def run(self, run: Run) -> None:
-        """Call C(run(params, client, check_mode)), and end the task with its result, or with the error it raised."""
+    def run(self, function: Run) -> None:
+        """Call C(function(params, client, check_mode)), and end the task with its result, or with the error it raised."""
         if REQUESTS_IMPORT_ERROR:
             message = f"{missing_requests()}, or set ansible_python_interpreter to a Python that has it."
             self.fail_json(msg=message, failure={"kind": "missing_library"}, exception=REQUESTS_IMPORT_ERROR)
@@ -59,7 +59,7 @@ class ControlModule(AnsibleModule):
             if connection.api_key:
                 self.no_log_values.update(encodings(connection.api_key))
             client = Client(connection)
-            result = run({**self.params, **self.progress_arguments}, client, self.check_mode)
+            result = function({**self.params, **self.progress_arguments}, client, self.check_mode)
             end = self.exit_json
         except ClouddbError as error:
             result = error.as_result()

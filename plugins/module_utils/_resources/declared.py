@@ -16,7 +16,7 @@ from .._operations.wait import WAIT_OPTIONS, limits_from
 from .._options import NOT_CREATED_ID, not_blank
 from .compare import contains
 from .engine import Engine
-from .lookup import name_of
+from .lookup import label_of
 from .outcome import Result, result_of
 from .parents import ResourceNotFound, branch_id_from, project_id_from, query_of
 from .plan import Find, Plan
@@ -75,9 +75,9 @@ class Target(NamedTuple):
     """The resource with the fields C(match) in the list C(segments), its further C(fields), and parameters of the list."""
 
     segments: Sequence[str]
-    match: dict[str, Any]
-    fields: dict[str, Any]
-    query: dict[str, Any]
+    match: Mapping[str, Any]
+    fields: Mapping[str, Any] = {}
+    query: Mapping[str, Any] = {}
 
 
 def plan_for(kind: Kind, target: Target, method: str, wait: bool) -> Plan:
@@ -91,7 +91,7 @@ def plan_for(kind: Kind, target: Target, method: str, wait: bool) -> Plan:
     path = segments if method == "POST" else (*segments, f"{{{kind.key}}}")
     find = Find(segments, kind.plural, target.match, target.query)
     options = {field: option for option, field in {**kind.changeable, **kind.fixed}.items()}
-    return Plan(method, path, {}, body, find, SUCCESS, False, wait, options)
+    return Plan(method, path, {}, body, find, SUCCESS, all_pages=False, wait=wait, options=options)
 
 
 def _changeable(kind: Kind, target: Target) -> dict[str, Any]:
@@ -151,14 +151,14 @@ def _target(kind: Kind, params: Mapping[str, Any], client: Client, may_be_missin
         segments += ["branches", branch_id_from(params["branch"], client, project_id, may_be_missing)]
     if "parent_id" in fields:
         fields["parent_id"] = branch_id_from(fields["parent_id"], client, project_id, may_be_missing)
-    return Target([*segments, kind.plural], match, fields, {})
+    return Target([*segments, kind.plural], match, fields)
 
 
 def _require_fixed(kind: Kind, target: Target, found: Mapping[str, Any]) -> None:
     """Raise InvalidOption if the resource has another value of a field that cannot be changed."""
     for option, field in kind.fixed.items():
         if field in target.fields and field in found and not contains(found[field], target.fields[field]):
-            problem = f"{kind.wrapper} {name_of(found)} has {field} {found[field]}, which cannot be changed"
+            problem = f"{kind.wrapper} {label_of(found)} has {field} {found[field]}, which cannot be changed"
             raise InvalidOption(option, f"{problem}. Use its value, or delete it first.")
 
 

@@ -25,7 +25,7 @@ from .._operations.wait_failure import WaitFailed
 from .._operations.wait_state import UnfinishedOperations, WaitState
 from .._timestamps import parse_timestamp
 from .compare import contains, differing, fields_of
-from .lookup import ABSENT, COMING, GOING, PRESENT, name_of
+from .lookup import ABSENT, COMING, GOING, PRESENT, label_of
 from .observe import BROKEN, DIFFERENT, LOOKBACK, Observation, observe, shown_resource
 from .outcome import (
     Result,
@@ -132,7 +132,8 @@ class Engine:
         plan, memory, client = self._plan, self._memory, self._client
         if memory.deadline is not None:
             client = client.with_deadline(Deadline(client.clock, memory.deadline + LAST_POLL_SECONDS), retries=True)
-        known = (memory.known or {}) if memory.sent or memory.changed else None
+        has_acted = memory.sent or memory.changed
+        known = (memory.known or {}) if has_acted else None
         sent_at = parse_timestamp(memory.sent_at) if memory.sent_at else None
         try:
             seen = observe(client, plan, known, sent_at, has_waited=bool(memory.operations))
@@ -253,7 +254,7 @@ class Engine:
             return self._wait_for(seen.operations, is_own=seen.state != GOING or self._plan.method == "DELETE")
         except WaitFailed as failure:
             if seen.state == BROKEN and seen.resource:
-                left = f"This creation left {name_of(seen.resource)}, which is not usable. Delete it, then run the task again."
+                left = f"This creation left {label_of(seen.resource)}, which is not usable. Delete it, then run the task again."
                 failure.args = (f"{failure} {left}",)
             raise
 

@@ -117,7 +117,7 @@ def select(listed: Listed, alternatives: Sequence[Mapping[str, Any]], plan: Plan
     if not found and listed.problem:
         raise ResourceError("incomplete_list", f"No resource matches {plan.selector}. {listed.problem}")
     if len(found) > 1:
-        named = ", ".join(map(name_of, found[:MAX_NAMED]))
+        named = ", ".join(map(label_of, found[:MAX_NAMED]))
         more = f" and {len(found) - MAX_NAMED} more" if len(found) > MAX_NAMED else ""
         advice = (
             "Add a field to find.match that only one has."
@@ -135,7 +135,7 @@ def select(listed: Listed, alternatives: Sequence[Mapping[str, Any]], plan: Plan
     return None, [f"{subject} in the list has the field {name} of find.match. Check its name." for name in unknown]
 
 
-def name_of(resource: Mapping[str, Any]) -> str:
+def label_of(resource: Mapping[str, Any]) -> str:
     """What identifies the resource in messages: its id, else its name."""
     return displayable(resource.get("id", resource.get("name", "?")), 100)
 

@@ -12,7 +12,7 @@ from .._http.errors import RequestFailed
 from .._operations.wait_failure import WaitFailed
 from .._untrusted import displayable
 from .compare import changed_fields, contains
-from .lookup import ABSENT, COMING, GOING, MAX_NAMED, ResourceError, name_of
+from .lookup import ABSENT, COMING, GOING, MAX_NAMED, ResourceError, label_of
 from .observe import Observation
 from .parents import ResourceNotFound
 from .plan import Plan, Resource
@@ -52,7 +52,7 @@ def ignored_fields_warning(plan: Plan, names: Sequence[str]) -> str:
 def no_match(plan: Plan, seen: Observation) -> ClouddbError:
     """The error for a request that needs a resource."""
     if seen.resource:
-        problem = f"{name_of(seen.resource)} is being deleted"
+        problem = f"{label_of(seen.resource)} is being deleted"
         return ResourceError("no_match", f"{problem}, so {plan.request_line} cannot change it.")
     if plan.options is not None:
         return ResourceNotFound(
@@ -69,7 +69,7 @@ def created_differently(plan: Plan, resource: Resource, match: Mapping[str, Any]
         for name, wanted in match.items()
         if not contains(resource.get(name), wanted)
     )
-    problem = f"{plan.request_line} created {name_of(resource)}, which {plan.selector} does not match: {stored}."
+    problem = f"{plan.request_line} created {label_of(resource)}, which {plan.selector} does not match: {stored}."
     advice = "Each run would create another resource. Use the service's values."
     return ResourceError("no_match", f"{problem} {advice}", {}, result)
 
@@ -95,7 +95,7 @@ def locked(
 def overdue(plan: Plan, seen: Observation, known: Resource | None, timeout: float, result: Result) -> WaitFailed:
     """The error for a resource that has not become what the task asks for."""
     resource = seen.resource or known
-    name = name_of(resource) if resource else "the resource"
+    name = label_of(resource) if resource else "the resource"
     problem = {
         ABSENT: f"{plan.request_line} was accepted, but the list does not show {name}",
         GOING: f"{name} is still being deleted",

@@ -8,7 +8,7 @@ from .._http.client import Client
 from .._http.response import Response
 from .compare import fields_of, with_fields
 from .engine import FAIL, SEND, STEPS
-from .lookup import ABSENT, GOING, find_resource, list_resources, name_of, require_array, select
+from .lookup import ABSENT, GOING, find_resource, label_of, list_resources, require_array, select
 from .observe import BROKEN, Observation, observe, shown_resource
 from .outcome import Result, no_match, result_of, will_fail
 from .plan import Plan, fill, has_placeholder
@@ -74,7 +74,7 @@ def preview(client: Client, plan: Plan) -> Result:
     if step == FAIL:
         warnings.append(will_fail(plan, f"No resource matches {plan.selector}", "creates"))
     if found and seen.state == BROKEN and step != SEND:
-        warnings.append(will_fail(plan, f"The creation of {name_of(found)} has failed", "deletes"))
+        warnings.append(will_fail(plan, f"The creation of {label_of(found)} has failed", "deletes"))
     is_recreated = plan.method == "POST" and seen.state == GOING
     if step not in (SEND, FAIL) and not is_recreated:
         return result_of(found, found, warnings=warnings)

@@ -19,7 +19,7 @@ from .._timestamps import duration
 from .compare import changed_fields
 from .declared import BRANCH, Target, module_result, plan_for
 from .engine import Engine
-from .lookup import GOING, list_resources, name_of, own_state
+from .lookup import GOING, label_of, list_resources, own_state
 from .outcome import Result
 from .parents import project_id_from
 from .plan import Resource
@@ -66,7 +66,7 @@ def sweep(params: Mapping[str, Any], client: Client, check_mode: bool) -> Result
         }
 
     for branch in due[:limit]:
-        plan = plan_for(BRANCH, Target(segments, {"id": branch["id"]}, {}, {}), "DELETE", params["wait"])
+        plan = plan_for(BRANCH, Target(segments, {"id": branch["id"]}), "DELETE", params["wait"])
         if not check_mode:
             seconds = deadline.remaining()
             try:
@@ -102,5 +102,5 @@ def _due(pattern: str, age: timedelta, listed: Sequence[Resource], now: datetime
         parents.add(branch.get("parent_id"))
         if matches:
             kept.append(branch)
-    names = ", ".join(map(name_of, kept))
+    names = ", ".join(map(label_of, kept))
     return due, [f"Not deleted, because other branches were created from: {names}."] if kept else []
