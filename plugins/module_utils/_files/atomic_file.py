@@ -149,10 +149,9 @@ def open_regular_file(path: str, flags: int = os.O_RDONLY) -> FileIO:
 
 
 def _write(file: FileIO, content: bytes) -> None:
-    remaining = content
-    while remaining:
+    while content:
         # A disk that is nearly full accepts a part, and reports the error at the next write.
-        remaining = remaining[file.write(remaining) :]
+        content = content[file.write(content) :]
     os.fsync(file.fileno())
 
 

@@ -182,9 +182,8 @@ def _revoke_later_key(client: Client, created: CreatedKey, keys: _Keys, kept: Ke
         f"Key {kept['id']} of the same name was created a moment earlier by another host or task, which has its secret."
     )
     revoke_created_key(client, created, reason)
-    warning = f"{reason} Key {created.id}, which this task had created, was revoked."
-    if has_dest:
-        warning += " dest was not written."
+    not_written = " dest was not written." if has_dest else ""
+    warning = f"{reason} Key {created.id}, which this task had created, was revoked.{not_written}"
     return {**_result(False, keys.of_the_name, keys.of_the_name, kept, []), "warnings": [warning]}
 
 

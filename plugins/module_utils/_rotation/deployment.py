@@ -269,15 +269,11 @@ def _restore_file(client: Client, host: Host, previous: Previous | None, secret:
 
 def _previous_record(record: Record) -> Record:
     """The record of the previous deployment. One that is not known is recorded as incomplete."""
-    previous = record.previous
-    if previous is None or previous.key_id is None or previous.state is None:
+    old = record.previous
+    if old is None or old.key_id is None or old.state is None:
         return record._replace(state=DEPLOYING, previous=None)
     return record._replace(
-        key_id=previous.key_id,
-        sha256=previous.sha256,
-        state=previous.state,
-        deployed_at=previous.deployed_at,
-        previous=None,
+        key_id=old.key_id, sha256=old.sha256, state=old.state, deployed_at=old.deployed_at, previous=None
     )
 
 

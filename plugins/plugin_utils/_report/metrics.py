@@ -40,7 +40,7 @@ def metrics_text(
     """
     keys, projects, operations = (facts[section]["list"] for section in ("api_keys", "projects", "operations"))
     open_findings = [finding for finding in findings or () if finding["outcome"] not in RESOLVED_OUTCOMES]
-    labeled = [{**operation, "action": _label_value(operation["action"])} for operation in operations]
+    labeled = [{**operation, "action": _text(operation["action"])} for operation in operations]
     by_action = grouped(labeled, "action")
     # All known actions are included, so that their series always exist.
     actions = sorted({*ACTIONS, *by_action})
@@ -51,15 +51,12 @@ def metrics_text(
         interval=interval,
         period=facts["days"] * 86400,
         keys=_numbers((_key_state(key) for key in keys), KEY_STATES),
-        findings=_numbers(
-            (_label_value(finding["kind"]) for finding in open_findings), KINDS if findings is not None else ()
-        ),
+        findings=_numbers((_text(finding["kind"]) for finding in open_findings), KINDS if findings is not None else ()),
         oldest_key=_oldest(keys),
-        projects=_numbers(_label_value(project["region_id"]) for project in projects),
+        projects=_numbers(_text(project["region_id"]) for project in projects),
         unavailable_projects=len(facts["projects"]["unavailable_ids"]),
         operations=_numbers(
-            ((operation["action"], _label_value(operation["status"])) for operation in labeled),
-            product(actions, STATUSES),
+            ((operation["action"], _text(operation["status"])) for operation in labeled), product(actions, STATUSES)
         ),
         actions=[_action(action, by_action.get(action, [])) for action in actions],
         buckets=BUCKETS,
@@ -78,7 +75,7 @@ def _escaped(value: str | float) -> str | float:
     return value.replace("\\", "\\\\").replace('"', '\\"') if isinstance(value, str) else float(value)
 
 
-def _label_value(value: object) -> str:
+def _text(value: object) -> str:
     """The value for a label of a metric. Prometheus drops labels with an empty value."""
     return "unknown" if value in (None, "") else displayable(value)
 
