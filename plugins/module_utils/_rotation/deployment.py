@@ -102,10 +102,7 @@ class Host(NamedTuple):
         return Found(self.file.read() if self.file else None, read_record(self.record) if self.record else None)
 
     def own_record(self, key: NewKey, found: Found) -> Record | None:
-        """The record of the key's deployment to this host; None if the host no longer holds the key or the record.
-
-        Another run, or another host with the same file, replaces the record by one with another key or another host.
-        """
+        """The record that was written for the key; None if another run or a host with the same file replaced it or the key."""
         record = found.record
         if record is None or (record.key_id, record.host) != (key.id, self.name):
             return None

@@ -81,25 +81,19 @@ def _lanes(operations: Sequence[Operation], window: Window, cells: int) -> dict[
             cell = int(window.percent(parse_timestamp(operation["created_at"])) * cells / 100)
             marks.setdefault((operation["label"], cell), []).append(operation)
         labels = [label for label, number in by_label(group).items() if number]
-        drawn: list[dict[str, Any]] = [
-            {
-                **_extent(found, 100 * cell / cells, 75 / cells, window),
-                "label": label,
-                "y": y + 16 + labels.index(label) * TRACK_HEIGHT,
-                "title": _title(found),
-            }
-            for (label, cell), found in marks.items()
-        ]
+        drawn: list[dict[str, Any]] = []
+        for (label, cell), found in marks.items():
+            x = 100 * cell / cells
+            end = max(window.percent(_end(operation, window.now)) for operation in found)
+            # A mark is at least three quarters of a cell wide.
+            extent = {"x": round(x, 2), "width": round(max(75 / cells, end - x), 2)}
+            top = y + 16 + labels.index(label) * TRACK_HEIGHT
+            drawn.append({**extent, "label": label, "y": top, "title": _title(found)})
         # The widest first, because one that takes long may last until after the next one.
         drawn.sort(key=lambda mark: -mark["width"])
         lanes.append({"action": action, "total": len(group), "y": y, "marks": drawn})
         y += LANE_HEIGHT + (len(labels) - 1) * TRACK_HEIGHT
     return {"lanes": lanes, "height": y}
-
-
-def _extent(operations: Sequence[Operation], x: float, min_width: float, window: Window) -> dict[str, float]:
-    ends = [window.percent(_end(operation, window.now)) for operation in operations]
-    return {"x": round(x, 2), "width": round(max(min_width, max(ends) - x), 2)}
 
 
 def _end(operation: Operation, now: datetime) -> datetime:
