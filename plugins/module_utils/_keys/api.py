@@ -216,7 +216,7 @@ def as_revoked(key: Key) -> Key:
 def _is_gone(client: Client, key: Key, cause: RequestFailed) -> bool:
     """Whether the service lists its keys, and this one is not among them.
 
-    Raises Unauthorized if the service rejects the key of this client, which may be this one or another.
+    Raises Unauthorized if the service rejects the client's own key, which may be the one that was to be revoked.
     """
     try:
         return all(other["id"] != key["id"] for other in list_keys(client, MAX_REJECTIONS))

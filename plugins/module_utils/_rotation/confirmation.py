@@ -97,8 +97,8 @@ def current_confirmations(items: Iterable[Confirmation], run: Run, now: datetime
 def require_same_variables(items: Iterable[Confirmation], run: Run) -> None:
     """Raise RotationRefused if hosts took part in this run with other values of its variables."""
     differing: dict[str, list[str]] = {}
-    for item in items:
-        for name in {**run.variables, **item.variables} if item.run == run.id else ():
+    for item in (item for item in items if item.run == run.id):
+        for name in {**run.variables, **item.variables}:
             if item.variables.get(name) != run.variables.get(name):
                 differing.setdefault(name, []).append(item.host)
     if differing:

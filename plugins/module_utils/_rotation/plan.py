@@ -132,8 +132,8 @@ def plan(rotation: Rotation, params: Mapping[str, Any], max_age: timedelta, grac
     older, unknown = (beyond, []) if rotation.may_revoke() else ([], beyond)
     unknown = [*rotation.foreign_keys, *unknown]
     # Only a file shows which key a host holds, other than in the run that deploys it.
-    can_wait = not reason and (missing or not all(one.has_file for one in rotation.confirmations.values()))
-    waiting = older if can_wait else []
+    must_wait = not reason and (missing or not all(one.has_file for one in rotation.confirmations.values()))
+    waiting = older if must_wait else []
     return {
         "changed": False,
         "reason": reason,

@@ -154,9 +154,8 @@ class Follower:
     async def _process(self, name: str, result: Result) -> None:
         """Act on the result of a poll. Raises an error that retrying can't fix."""
         if isinstance(result, RequestFailed):
-            if isinstance(result, Unauthorized) or (
-                name == PROJECT_LIST and not (self._is_connected or result.transient)
-            ):
+            is_first_list = name == PROJECT_LIST and not self._is_connected
+            if isinstance(result, Unauthorized) or (is_first_list and not result.transient):
                 raise result
             self._failed(name, result)
             return
@@ -241,10 +240,9 @@ class Follower:
                 self._schedule.poll_soon(project_id)
         new = [name for name in listed if name not in self._projects and is_selected(name, self._options.project_ids)]
         for project_id in new:
-            new_project = FollowedProject(listed[project_id], self._new_since)
-            followed = self._deleted.pop(project_id, new_project)
-            followed.update(listed[project_id])
-            self._projects[project_id] = followed
+            deleted = self._deleted.pop(project_id, None)
+            self._projects[project_id] = deleted or FollowedProject(listed[project_id], self._new_since)
+            self._projects[project_id].update(listed[project_id])
         self._follow(new)
         self._new_since = max(self._new_since, complete.began_at - LIST_LAG)
         unknown = sorted(set(self._options.project_ids) - set(self._projects)) if not self._is_listed else []

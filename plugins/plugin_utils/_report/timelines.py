@@ -122,7 +122,6 @@ def _title(operations: Sequence[Operation]) -> str:
 
 def status_text(operation: Operation) -> str:
     """The label, followed by the status for statuses that are not in api.md."""
-    documented = {"finished", "scheduling", "running", "failed"}
     label: str = operation["label"]
-    is_clear = operation["status"] in documented
-    return label if is_clear else f"{label} ({truncated(operation['status'], MAX_STATUS_LENGTH)})"
+    is_documented = operation["status"] in ("finished", "scheduling", "running", "failed")
+    return label if is_documented else f"{label} ({truncated(operation['status'], MAX_STATUS_LENGTH)})"
