@@ -40,7 +40,7 @@ from .outcome import (
 from .plan import Plan, Resource, fill, project_of
 
 SEND, WAIT, DONE, FAIL = "send", "wait", "done", "fail"
-# What to do in each state. Once the request has been sent, SEND becomes WAIT.
+# What to do in each state. Once the request has been sent, SEND and FAIL become WAIT.
 STEPS = {
     "POST": {ABSENT: SEND, COMING: WAIT, PRESENT: DONE, GOING: WAIT, BROKEN: WAIT},
     "PATCH": {ABSENT: FAIL, COMING: WAIT, PRESENT: DONE, GOING: FAIL, BROKEN: WAIT, DIFFERENT: SEND},
@@ -155,7 +155,7 @@ class Engine:
         if not plan.wait and (seen.state == COMING or (seen.state == GOING and seen.resource is None)):
             return DONE
         step = STEPS[plan.method].get(seen.state, WAIT)
-        if step != SEND or not memory.sent:
+        if step not in (SEND, FAIL) or not memory.sent:
             return step
         # The service may ignore a field, or return another value for it than was sent.
         shown = shown_resource(memory.json, plan)

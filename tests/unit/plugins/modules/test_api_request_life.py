@@ -279,6 +279,14 @@ def test_a_change_that_the_service_ignores_is_a_warning(
     assert (len(result["warnings"]), field in result["warnings"][0], clock.pauses) == (1, True, [])
 
 
+def test_a_branch_that_is_gone_after_its_change_was_changed(
+    sandbox: Sandbox, client: Client, branch: dict[str, Any]
+) -> None:
+    body = {"branch": {"expires_at": branch["created_at"]}}
+    result = failing(client, "PATCH", body=body, timeout=5.0, **ITEM)
+    assert (result["failure"]["kind"], result["changed"], ids(sandbox)) == ("wait_failed", True, [])
+
+
 def test_a_change_that_a_list_shows_late_is_a_change(sandbox: Sandbox, client: Client, branch: dict[str, Any]) -> None:
     sandbox.fault("list_lag", seconds=3, method="PATCH")
     result = task(client, "PATCH", body={"branch": {"name": "review"}}, **ITEM)
