@@ -29,7 +29,7 @@ def timed_out(state: WaitState, error: RequestFailed | None) -> WaitFailed:
     """The deadline has passed; C(error) is one that the last poll met."""
     failed = state.failed(grace=0)
     unfinished = [ref for ref in state.awaited() if ref not in failed]
-    after = f"Timed out after {round(state.timeout, 2):g} s"
+    after = f"Timed out after {round(state.timeout, 1):g} s"
     if state.unlisted:
         message = f"{after} before the unfinished operations of {state.unlisted.project_id} could be listed."
     else:

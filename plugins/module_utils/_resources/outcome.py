@@ -85,7 +85,7 @@ def locked(
 ) -> ResourceError:
     """The error for a project that stayed locked, with the ids of its unfinished operations."""
     option = "lock_timeout" if plan.options is None else "timeout"
-    message = f"{error} The project stayed locked for {lock_timeout:g} s ({option})"
+    message = f"{error} The project stayed locked for {round(lock_timeout, 1):g} s ({option})"
     message += "." if may_have_acted else ", so the request was not carried out."
     if locking:
         message += f" Unfinished operations of the project: {', '.join(locking[:MAX_NAMED])}."
@@ -101,5 +101,5 @@ def overdue(plan: Plan, seen: Observation, known: Resource | None, timeout: floa
         GOING: f"{name} is still being deleted",
         COMING: f"{name} is not ready",
     }.get(seen.state, f"{plan.request_line} was accepted, but the list still shows {name}")
-    advice = "Run the task again later, or increase timeout."
-    return WaitFailed(f"{problem} after {timeout:g} s. {advice}", {}, {**result, "failed_ids": [], "pending_ids": []})
+    advice = f"after {round(timeout, 1):g} s. Run the task again later, or increase timeout."
+    return WaitFailed(f"{problem} {advice}", {}, {**result, "failed_ids": [], "pending_ids": []})
