@@ -4,8 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any, Callable, NamedTuple
 
 from .._errors import SecretFileError
@@ -96,18 +95,27 @@ def _create(client: Client, keys: _Keys, write: Callable[[str], None] | None) ->
     revoked, OrphanedKey holds the result.
     """
     created = create_key(client, keys.name, keys.ids)
-    with _revoked_on_error(client, created):
+    try:
         kept, warnings = choose_key(client, keys.name, created, keys.ids)
         is_ours = kept["id"] == created.id
         if is_ours and keys.of_the_name:
             require_accepted(client, created)
-        if is_ours and write:
-            write(created.secret)
+    except BaseException as error:
+        # Even if the task is interrupted: nobody has the secret.
+        revoke_created_key(client, created, str(error) or type(error).__name__)
+        raise
     if not is_ours:
         return _revoke_later_key(client, created, keys, kept, has_dest=write is not None)
     result = {**_result(True, keys.of_the_name, [kept], kept, []), "warnings": warnings}
     if write is None:
         result["key"] = created.secret
+    else:
+        try:
+            write(created.secret)
+        except SecretFileError as error:
+            # Not if the task is interrupted: the file may already hold the secret.
+            revoke_created_key(client, created, str(error))
+            raise SecretFileError(f"{error} The new key {created.id} was revoked.", error.details) from error
     # With the new key, because this task may have authenticated with one of the old ones.
     new_client = client.with_api_key(created.secret)
     return {**result, "revoked": revoke_all(new_client, keys.of_the_name, result, created.id)}
@@ -162,18 +170,6 @@ def _holds_secret(client: Client, keys: _Keys, dest: SecretFile, regenerate: str
             existing,
         )
     return is_valid
-
-
-@contextmanager
-def _revoked_on_error(client: Client, created: CreatedKey) -> Iterator[None]:
-    """Revoke the created key if the block fails, even if it is interrupted: nobody would have the secret."""
-    try:
-        yield
-    except BaseException as error:
-        revoke_created_key(client, created, str(error) or type(error).__name__)
-        if isinstance(error, SecretFileError):
-            raise SecretFileError(f"{error} The new key {created.id} was revoked.", error.details) from error
-        raise
 
 
 def _revoke_later_key(client: Client, created: CreatedKey, keys: _Keys, kept: Key, has_dest: bool) -> Result:

@@ -20,6 +20,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._errors import (
     InvalidOption,
     SecretFileError,
 )
+from ansible_collections.clouddb.control.plugins.module_utils._files import atomic_file
 from ansible_collections.clouddb.control.plugins.module_utils._files.secret_file import SecretFile
 from ansible_collections.clouddb.control.plugins.module_utils._http.errors import RequestFailed, Unauthorized
 from ansible_collections.clouddb.control.plugins.module_utils._http.session import Request
@@ -231,6 +232,16 @@ def test_an_interrupted_task_revokes_its_key_or_names_it(account: Account, fault
 
 
 # Present, with the secret in a file
+
+
+def test_a_task_that_is_interrupted_after_the_file_was_replaced_keeps_the_key(
+    account: Account, dest: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    account.add()
+    monkeypatch.setattr(atomic_file, "_sync_directory", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        account.run(dest=dest, regenerate="always")
+    assert account.is_active(dest.read_text())
 
 
 def test_the_file_has_only_the_secret(account: Account, dest: Path) -> None:
