@@ -132,12 +132,11 @@ def pages(
     """
     seen_ids: set[str | int] = set()
     seen_cursors: set[str] = set()
-    cursor: str | None = None
+    parameters = dict(query or {})
+    if page_size is not None:
+        parameters["limit"] = page_size
     while True:
-        paging = {"limit": page_size, "cursor": cursor}
-        response = first or client.get(
-            *segments, query={**(query or {}), **{name: value for name, value in paging.items() if value is not None}}
-        )
+        response = first or client.get(*segments, query=parameters)
         first = None
         items = response.items(field, **types)
         identities = list(map(_identity, items))
@@ -150,6 +149,7 @@ def pages(
         if not items or not cursor or cursor in seen_cursors:
             return
         seen_cursors.add(cursor)
+        parameters = {**parameters, "cursor": cursor}
 
 
 def _identity(item: Mapping[str, Any]) -> str | int:
