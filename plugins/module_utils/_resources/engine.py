@@ -277,6 +277,8 @@ class Engine:
     def _run_wait(self, state: WaitState) -> Result | None:
         """Run this wait; the result if this run of the task is over. Raises WaitFailed."""
         memory, is_own = self._memory, not state.accepts_failure
+        if is_own:
+            state.changes = self._changes
         try:
             result = Wait(self._client, self._limits, state).run()
         except WaitFailed as failure:
@@ -294,7 +296,6 @@ class Engine:
         if is_own:
             memory.operations = result["operations"]
             memory.warnings += result["warnings"]
-            self._changes += result.get("_changes", [])
         else:
             self._locking = [ref.id for ref in state.awaited()]
         return None
@@ -326,8 +327,8 @@ class Engine:
             "remaining": max(0.0, (deadline or 0.0) - self._client.clock.monotonic()),
             "is_sent": memory.sent,
         }
-        so_far, changes = self._so_far(memory.known), [*self._changes, *waited.get("_changes", [])]
-        return {**so_far, **waited, "elapsed": so_far["elapsed"], "_changes": changes, "_state": state}
+        so_far = self._so_far(memory.known)
+        return {**so_far, "_changes": self._changes, **waited, "elapsed": so_far["elapsed"], "_state": state}
 
     # End
 
