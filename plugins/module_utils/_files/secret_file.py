@@ -180,8 +180,8 @@ class SecretFile(NamedTuple):
         """Give the new file the attributes of the one that it replaces, unless C(attributes) or options say otherwise."""
         # Where everybody may write, anybody may have created the file to be given its new content.
         is_shared = os.stat(self._directory()).st_mode & stat.S_IWOTH
-        is_kept = os.path.lexists(self.path) and not is_shared
-        if is_kept:
+        keeps_attributes = os.path.lexists(self.path) and not is_shared
+        if keeps_attributes:
             copy_attributes(self.path, temporary.file.fileno())
         if attributes:
             # If this user may not set these, the file gets those that follow. By the descriptor, because the path may lead to
@@ -190,7 +190,7 @@ class SecretFile(NamedTuple):
                 _set_owner(temporary, attributes.uid, attributes.gid)
                 os.fchmod(temporary.file.fileno(), attributes.mode)
                 return
-        if is_kept:
+        if keeps_attributes:
             self._keep_owner(temporary)
         self.set_attributes(temporary.path)
 

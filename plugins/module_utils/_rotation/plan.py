@@ -44,17 +44,11 @@ class Rotation(NamedTuple):
         return {self.own_key, *(key_id for key_id, key in self.recorded.items() if key.sha256 == checksum(secret))}
 
     def unconfirmed(self, key_id: int) -> list[str]:
-        """Every host that has not confirmed that its deployment of this key is complete.
-
-        A missing host is not among them if the key was to be deployed to it.
-        """
+        """The hosts that this key was not to be deployed to, and those that report that its deployment is not complete."""
         known = self.recorded.get(key_id)
-        confirmed = {
-            name
-            for name in (known.hosts if known else ())
-            if name not in self.confirmations or self.confirmations[name].has_deployed(key_id)
-        }
-        return [name for name in self.hosts if name not in confirmed]
+        to_deploy_to = {*known.hosts} if known else set()
+        incomplete = {name for name, one in self.confirmations.items() if not one.has_deployed(key_id)}
+        return [name for name in self.hosts if name not in to_deploy_to or name in incomplete]
 
     def all_have_records(self) -> bool:
         """Whether every host that reported has a record, so that it is known who may use a key."""
