@@ -37,7 +37,7 @@ from .outcome import (
     result_of,
     unknown_outcome,
 )
-from .plan import Plan, Resource, fill, project_of
+from .plan import Plan, Resource, fill, project_in_path
 
 SEND, WAIT, DONE, FAIL = "send", "wait", "done", "fail"
 # What to do in each state. Once the request has been sent, SEND and FAIL become WAIT.
@@ -308,7 +308,7 @@ class Engine:
         remaining = memory.lock_deadline - clock.monotonic()
         if remaining <= 0:
             raise locked(plan, error, self._lock_timeout, self._locking, memory.changed)
-        project_id = project_of(error.details["path"].split("/")[1:])
+        project_id = project_in_path(error.details["path"].split("/")[1:])
         if project_id:
             unlisted = UnfinishedOperations(project_id, LOOKBACK.total_seconds())
             state = WaitState(clock, remaining, (), unlisted, accepts_failure=True)

@@ -16,7 +16,7 @@ from .._operations.status import FAILED, SUCCEEDED
 from .._timestamps import BEGINNING
 from .compare import differing, fields_of
 from .lookup import ABSENT, COMING, GOING, PRESENT, find_resource, own_state
-from .plan import Plan, Resource, fill, project_of
+from .plan import Plan, Resource, fill, project_in_path
 
 # A resource whose creation has failed, and one whose fields are not those of the request.
 BROKEN, DIFFERENT = "broken", "different"
@@ -61,7 +61,7 @@ def observe(
         return Observation(DIFFERENT, resource)
     # The operations about a resource may go on when it is gone.
     subject = resource or known
-    project_id = project_id_of(plan, subject)
+    project_id = _project_of(plan, subject)
     if has_waited or not (subject and project_id):
         return Observation(state, resource or None, [], warnings)
     about: list[Operation] = []
@@ -138,13 +138,13 @@ def _operations_about(client: Client, resource: Resource, project_id: str) -> li
     return about
 
 
-def project_id_of(plan: Plan, resource: Resource | None) -> str | None:
+def _project_of(plan: Plan, resource: Resource | None) -> str | None:
     """The project whose operations are about the resource; None if it has none."""
-    named = project_of(plan.segments)
+    named = project_in_path(plan.segments)
     if named or resource is None:
         return named
     project_id = resource.get("project_id") or (resource.get("id") if plan.segments[0] == "projects" else None)
-    return project_of(("projects", str(project_id))) if project_id else None
+    return project_in_path(("projects", str(project_id))) if project_id else None
 
 
 def is_about(operation: Operation, resource: Mapping[str, Any], project_id: str) -> bool:

@@ -210,6 +210,6 @@ def fill(segments: Sequence[str], found: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(filled)
 
 
-def project_of(segments: Sequence[str]) -> str | None:
+def project_in_path(segments: Sequence[str]) -> str | None:
     """The project that the path is about (api.md, GET /projects/{project_id}/operations); None without one."""
     return segments[1] if len(segments) > 1 and segments[0] == "projects" and is_id(segments[1]) else None

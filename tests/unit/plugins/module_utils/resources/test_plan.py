@@ -14,7 +14,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._resources.plan im
     fill,
     parse_path,
     plan_from,
-    project_of,
+    project_in_path,
 )
 from ansible_collections.clouddb.control.tests.unit.support.api_request_task import DEFAULTS
 
@@ -158,4 +158,4 @@ def test_refuses_a_field_that_cannot_be_a_segment(found: dict[str, Any]) -> None
     ],
 )
 def test_knows_the_project_of_a_path(segments: tuple[str, ...], project_id: str | None) -> None:
-    assert project_of(segments) == project_id
+    assert project_in_path(segments) == project_id
