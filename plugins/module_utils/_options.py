@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
@@ -29,15 +28,6 @@ def integer(params: Mapping[str, Any], option: str, smallest: int, largest: int 
             if largest is None
             else f"must be from {smallest} to {largest}, not {value}",
         )
-    return value
-
-
-def seconds(params: Mapping[str, Any], option: str, zero: bool = True) -> Any:
-    """The option's number of seconds; finite, not negative and at most a year, and 0 only where C(zero) is set."""
-    value = params[option]
-    if not (math.isfinite(value) and 0 <= value <= MAX_SECONDS) or (value == 0 and not zero):
-        lower = "from 0" if zero else "greater than 0 and up"
-        raise InvalidOption(option, f"must be a number of seconds {lower} to {MAX_SECONDS}, not {value}")
     return value
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote, unquote, urlsplit
 
 from .._errors import InvalidOption
-from .._options import integer, seconds
+from .._options import MAX_SECONDS, integer
 
 MAX_RETRIES = 100
 
@@ -108,7 +108,7 @@ def connection_from(params: Mapping[str, Any]) -> Connection:
         api_key="" if params["api_key"] is None else _checked_api_key(params["api_key"]),
         validate_certs=params["validate_certs"],
         ca_path=ca_path,
-        api_timeout=seconds(params, "api_timeout", zero=False),
+        api_timeout=_checked_timeout(params["api_timeout"]),
         api_retries=integer(params, "api_retries", 0, MAX_RETRIES),
     )
 
@@ -162,6 +162,13 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def _checked_timeout(seconds: float) -> float:
+    if not 0 < seconds <= MAX_SECONDS:
+        problem = f"must be a number of seconds greater than 0 and up to {MAX_SECONDS}, not {seconds}"
+        raise InvalidOption("api_timeout", problem)
+    return seconds
 
 
 def _checked_api_key(api_key: str) -> str:
