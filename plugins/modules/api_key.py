@@ -190,11 +190,11 @@ def run(
 ) -> dict[str, Any]:
     """Returns the result of the task. C(set_attributes) sets owner, group and mode of a path; whether that changed it."""
     not_blank(params, "name")
-    dest = dest_from(params, set_attributes, check_mode)
     if not (check_mode and params["id"] == NOT_CREATED_KEY_ID):
         integer(params, "id", 1)
     if params["state"] == "absent":
         return absent(client, params["id"], params["name"], params["allow_multiple"], check_mode)
+    dest = dest_from(params, set_attributes, check_mode)
     if params["regenerate"] == "if_lost" and dest is None:
         raise InvalidOption(
             "regenerate",

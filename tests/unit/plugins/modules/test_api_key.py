@@ -425,7 +425,7 @@ def test_older_keys_that_cannot_be_revoked_are_named(account: Account, number: i
 # Absent
 
 
-@pytest.mark.parametrize("options", [{"name": "deploy"}, {"name": None, "id": 2}])
+@pytest.mark.parametrize("options", [{"dest": "key", "mode": "0000"}, {"name": None, "id": 2}])
 def test_absent_revokes_the_key(account: Account, options: dict[str, Any]) -> None:
     [key_id] = account.add()
     key = account.keys[key_id]
