@@ -143,6 +143,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
     """Adds the projects, fetched or from the cache, to the inventory."""
 
     NAME = "clouddb.control.projects"
+    # Whether _compose() evaluates the names of groups.
     _names_groups = False
 
     def verify_file(self, path: str) -> bool:

@@ -130,10 +130,11 @@ class Host(NamedTuple):
         # Another host with this file, or to which this name leads, can't confirm for this one.
         is_own = record.sha256 == checksum_of(found.secret) and record.host in (None, self.name)
         key_id = record.key_id if is_own else None
-        state = record.state
+        secret, state = found.secret, record.state
         if deployed and not self.record:
             key_id, state = deployed.id, DEPLOYED
-        secret = found.secret if self.file or deployed is None else deployed.secret
+        if deployed and not self.file:
+            secret = deployed.secret
         accepted, checked_at = _check_secret(client, secret) if secret else (None, None)
         return Confirmation(
             host=self.name,
