@@ -104,7 +104,7 @@ class WaitState:
         return self.unlisted is None and not was_found and self.elapsed() < MAX_SECONDS_UNKNOWN
 
     def has_succeeded(self) -> bool:
-        """Whether all operations are known and have succeeded."""
+        """Whether the wait is over, and has succeeded: all operations are known, and none is awaited any more."""
         return self.unlisted is None and not self.awaited()
 
     def awaited(self) -> list[OperationRef]:
