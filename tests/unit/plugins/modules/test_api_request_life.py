@@ -320,6 +320,11 @@ def test_a_response_that_shows_nothing_is_followed_by_an_observation(
     assert (result["changed"], [result["object"]["id"]]) == (True, ids(sandbox, name))
 
 
+def test_without_waiting_a_branch_that_is_being_created_is_deleted(sandbox: Sandbox, client: Client) -> None:
+    sandbox.api("POST", f"/{BRANCHES}", PREVIEW["body"])
+    assert (task(client, "DELETE", wait=False, **ITEM)["changed"], ids(sandbox)) == (True, [])
+
+
 def test_a_blip_after_a_lost_response_decides_nothing(sandbox: Sandbox, client: Client, clock: FakeClock) -> None:
     sandbox.fault("reset", method="POST")
     sandbox.fault("status", status=503, method="GET", path=f"/{BRANCHES}", skip=1, times=7)
