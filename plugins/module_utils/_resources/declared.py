@@ -120,6 +120,8 @@ def declare(kind: Kind, params: Mapping[str, Any], client: Client, check_mode: b
         else:
             target = _target(kind, params, client, check_mode and is_present)
             method = "DELETE" if not is_present else "PATCH" if "id" in target.match else "POST"
+            if method == "PATCH" and not target.fields.keys().isdisjoint(kind.fixed.values()):
+                _require_fixed(kind, target, preview(client, plan_for(kind, target, method, False))["object"])
         result = send(target, method, state=saved)
         found = result["object"]
         if is_present and found and not result["changed"] and "_state" not in result:
@@ -149,8 +151,9 @@ def _target(kind: Kind, params: Mapping[str, Any], client: Client, may_be_missin
     segments = ["projects", project_id]
     if "branch" in kind.parents:
         segments += ["branches", branch_id_from(params["branch"], client, project_id, may_be_missing)]
-    if "parent_id" in fields:
-        fields["parent_id"] = branch_id_from(fields["parent_id"], client, project_id, may_be_missing)
+    # A deletion does not depend on the parent.
+    if "parent_id" in fields and params["state"] == "present":
+        fields["parent_id"] = branch_id_from(fields["parent_id"], client, project_id, may_be_missing, "parent")
     return Target([*segments, kind.plural], match, fields)
 
 

@@ -59,13 +59,15 @@ def project_id_from(params: Mapping[str, Any], client: Client, may_be_missing: b
     return _selected("project", list_resources(client, ["projects"], "projects", query), project, may_be_missing)
 
 
-def branch_id_from(branch: str | None, client: Client, project_id: str, may_be_missing: bool) -> str:
+def branch_id_from(
+    branch: str | None, client: Client, project_id: str, may_be_missing: bool, option: str = "branch"
+) -> str:
     """The id of the branch with this id or name; None: the default branch. C(may_be_missing) and errors as of project_id_from()."""
     if NOT_CREATED_ID in (project_id, branch):
         return NOT_CREATED_ID
     listed = list_resources(client, ("projects", project_id, "branches"), "branches")
     if branch is not None:
-        return _selected("branch", listed, branch, may_be_missing)
+        return _selected(option, listed, branch, may_be_missing)
     for each in listed.items:
         if each.get("default") and each.get("id"):
             return str(each["id"])

@@ -135,6 +135,8 @@ def test_a_field_that_cannot_be_changed_is_an_error(
 
 def test_a_project_is_changed_by_its_id(sandbox: Sandbox, client: Client) -> None:
     renamed = {"module": "project", "id": SHOP, "name": "web-shop"}
+    fixed = {**renamed, "region_id": "aws-us-east-2"}
+    assert failing(client, **fixed) == {"kind": "invalid_option", "option": "region_id"}
     assert [task(client, **renamed)["changed"] for _run in range(2)] == [True, False]
     assert sorted(listed(sandbox, "project")) == ["blog", "web-shop"]
     failure = failing(client, module="project", id="gone-lake-12345678", name=None)
@@ -153,8 +155,7 @@ class TestParents:
     @pytest.mark.parametrize("option", ["project", "branch", "parent"])
     def test_one_that_does_not_exist_is_an_error(self, client: Client, option: str) -> None:
         resource = PREVIEW if option == "parent" else ORDERS
-        failure = {"kind": "not_found", "option": "branch" if option == "parent" else option}
-        assert failing(client, **{**resource, option: "shopp"}) == failure
+        assert failing(client, **{**resource, option: "shopp"}) == {"kind": "not_found", "option": option}
         assert task(client, check_mode=True, **{**resource, option: "shopp"})["changed"] is True
 
     @pytest.mark.parametrize(
@@ -170,6 +171,10 @@ class TestParents:
     def test_below_one_that_does_not_exist_there_is_nothing_to_delete(self, client: Client) -> None:
         result = task(client, branch="preview", state="absent", **ORDERS)
         assert (result["changed"], len(result["warnings"])) == (False, 1)
+
+    def test_a_branch_is_deleted_whatever_its_parent(self, client: Client) -> None:
+        task(client, **PREVIEW)
+        assert task(client, **PREVIEW, parent="shopp", state="absent")["changed"] is True
 
     def test_one_that_fits_several_is_an_error(self, sandbox: Sandbox, client: Client) -> None:
         sandbox.api("POST", "/projects", {"project": {"name": BLOG}})
