@@ -119,10 +119,8 @@ def show(line: str) -> None:
 
 
 def merged(earlier: dict[str, Any], latest: dict[str, Any]) -> dict[str, Any]:
-    """The results of two runs: the latest values, but all changes and warnings."""
+    """The results of two runs: the latest values, but all warnings."""
     result = {**earlier, **latest}
-    if earlier.get("changed"):
-        result["changed"] = True
     if shown := earlier.get("warnings"):
         result["warnings"] = [*shown, *(warning for warning in latest.get("warnings", []) if warning not in shown)]
     return result
