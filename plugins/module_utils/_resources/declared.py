@@ -103,12 +103,12 @@ def declare(kind: Kind, params: Mapping[str, Any], client: Client, check_mode: b
     not_blank(params, "name")
     limits, saved, is_present = limits_from(params), params.get("_state"), params["state"] == "present"
 
-    def send(target: Target, method: str, elapsed: float = 0.0, state: Mapping[str, Any] | None = None) -> Result:
+    def send(target: Target, method: str, earlier: Result | None = None, state: Any = None) -> Result:
         plan = plan_for(kind, target, method, params["wait"])
         if check_mode:
             return preview(client, plan)
-        seconds = max(0.0, limits.timeout - elapsed)
-        result = Engine(client, plan, limits._replace(timeout=seconds), seconds, elapsed).run(state)
+        seconds = max(0.0, limits.timeout - (earlier["elapsed"] if earlier else 0.0))
+        result = Engine(client, plan, limits._replace(timeout=seconds), seconds, earlier).run(state)
         if "_state" in result:
             # The next run of the module does not look up the parents again.
             result["_state"].update(target=target._asdict(), method=method)
@@ -127,7 +127,7 @@ def declare(kind: Kind, params: Mapping[str, Any], client: Client, check_mode: b
         if is_present and found and not result["changed"] and "_state" not in result:
             _require_fixed(kind, target, found)
             if method == "POST" and not contains(found, _changeable(kind, target)):
-                result = send(target, "PATCH", elapsed=result["elapsed"])
+                result = send(target, "PATCH", earlier=result)
     except ResourceNotFound as error:
         if is_present:
             raise

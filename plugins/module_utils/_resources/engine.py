@@ -76,8 +76,9 @@ class Memory:
         # The resource before the request, and as it was last seen.
         self.before: Resource | None = None
         self.known: Resource | None = None
-        # The operations about the resource that were waited for.
+        # The operations about the resource, and whether they were waited for.
         self.operations: list[Operation] = []
+        self.has_waited = False
         self.polls = 0
         self.warnings: list[str] = []
         vars(self).update(saved)
@@ -87,18 +88,22 @@ class Engine:
     """One run of a task: C(memory) is what the next run has to know, the rest belongs to this one.
 
     C(error) is what went wrong with the request, until an observation shows that nothing did; that has to be known at
-    C(settled_at). C(elapsed): seconds that the task has already taken with another request.
+    C(settled_at). C(earlier): the result of another request of the task, which was not sent, but waited for the resource.
     """
 
-    def __init__(self, client: Client, plan: Plan, limits: Limits, lock_timeout: float, elapsed: float = 0.0) -> None:
+    def __init__(
+        self, client: Client, plan: Plan, limits: Limits, lock_timeout: float, earlier: Result | None = None
+    ) -> None:
         self._client, self._plan, self._limits, self._lock_timeout = client, plan, limits, lock_timeout
         self._began = client.clock.monotonic()
-        self._memory = Memory(started=self._began - elapsed)
+        earlier = earlier or result_of()
+        kept = {name: earlier[name] for name in ("operations", "polls", "warnings")}
+        self._memory = Memory(started=self._began - earlier["elapsed"], **kept)
         self._error: RequestFailed | None = None
         self._settled_at = math.inf
         self._locking: list[str] = []
         self._pauses = 0
-        self._changes: list[Operation] = []
+        self._changes: list[Operation] = earlier.get("_changes", [])
 
     def run(self, saved: Mapping[str, Any] | None = None) -> Result:
         """Do what the plan asks for; the task's result. C(saved) is the C(_state) of a result that C(stop_when) ended early.
@@ -136,7 +141,7 @@ class Engine:
         known = (memory.known or {}) if has_acted else None
         sent_at = parse_timestamp(memory.sent_at) if memory.sent_at else None
         try:
-            seen = observe(client, plan, known, sent_at, has_waited=bool(memory.operations))
+            seen = observe(client, plan, known, sent_at, has_waited=memory.has_waited)
         except RequestFailed as error:
             is_passing = error.transient or isinstance(error, UnexpectedResponse)
             seen = Observation(UNSEEN, None)
@@ -273,7 +278,7 @@ class Engine:
         """Wait until these operations have succeeded or, unless C(is_own), ended; the result if this run is over."""
         state = WaitState(self._client.clock, max(0.0, self._seconds_left()), accepts_failure=not is_own)
         known = self._memory.operations if is_own else []
-        for operation in {operation["id"]: operation for operation in [*known, *operations]}.values():
+        for operation in _each_once([*known, *operations]):
             state.expect(operation)
         return self._run_wait(state)
 
@@ -297,7 +302,7 @@ class Engine:
             return self._to_be_continued(result)
         memory.polls += state.polls
         if is_own:
-            memory.operations = result["operations"]
+            memory.operations, memory.has_waited = result["operations"], True
             memory.warnings += result["warnings"]
         else:
             self._locking = [ref.id for ref in state.awaited()]
@@ -366,7 +371,7 @@ class Engine:
             memory.changed = any(not contains(before.get(name), resource.get(name)) for name in names)
             if ignored := differing(resource, plan.body):
                 memory.warnings.append(ignored_fields_warning(plan, ignored))
-        memory.operations = memory.operations or list(operations)
+        memory.operations = _each_once([*memory.operations, *operations])
         result = self._so_far(resource)
         is_created = plan.method == "POST" and memory.changed
         if is_created and plan.find and resource and not contains(resource, plan.find.match):
@@ -386,6 +391,11 @@ class Engine:
             unobserved.args = (f"{problem}. {unobserved}",)
             unobserved.result = self._so_far(memory.known)
         return unobserved or overdue(self._plan, seen, memory.known, self._limits.timeout, self._so_far(seen.resource))
+
+
+def _each_once(operations: Sequence[Operation]) -> list[Operation]:
+    """The last state of each operation."""
+    return list({operation["id"]: operation for operation in operations}.values())
 
 
 def started_operations(response: Response) -> list[Operation]:

@@ -239,18 +239,26 @@ def test_an_account_that_requires_an_organization(sandbox: Sandbox, client: Clie
         assert result["project"]["org_id"] == "org-1"
 
 
-def test_elapsed_includes_the_wait_before_a_change(sandbox: Sandbox, client: Client, clock: FakeClock) -> None:
+def resumed(client: Client, **options: Any) -> list[dict[str, Any]]:
+    """The results of the runs of a task, each of which goes on where the one before has stopped."""
+    options["_stop_when"] = {"min_seconds": 0.0, "max_seconds": 0.3}
+    runs = [task(client, **options)]
+    while "_state" in runs[-1]:
+        runs.append(task(client, **options, _state=json.loads(json.dumps(runs[-1]["_state"]))))
+    return runs
+
+
+def test_the_wait_before_a_change_is_in_the_result(sandbox: Sandbox, client: Client, clock: FakeClock) -> None:
     sandbox.plan((0, "running"), (20, "finished"), action="create_branch")
     sandbox.api("POST", f"/projects/{SHOP}/branches", {"branch": {"name": "preview"}, "endpoints": []})
-    changed = task(client, **PREVIEW, protected=True)
-    assert (changed["changed"], changed["elapsed"]) == (True, round(clock.elapsed, 3))
+    runs = resumed(client, **PREVIEW, protected=True)
+    [operation] = runs[-1]["operations"]
+    assert (runs[-1]["changed"], runs[-1]["elapsed"]) == (True, round(clock.elapsed, 3))
+    assert [change["id"] for run in runs for change in run["_changes"]] == [operation["id"]]
 
 
 def test_a_wait_is_resumed_without_another_lookup_of_the_parents(sandbox: Sandbox, client: Client) -> None:
-    orders = {**ORDERS, "_stop_when": {"min_seconds": 0.0, "max_seconds": 0.3}}
-    runs = [task(client, **orders)]
-    while "_state" in runs[-1]:
-        runs.append(task(client, **orders, _state=json.loads(json.dumps(runs[-1]["_state"]))))
+    runs = resumed(client, **ORDERS)
     assert (len(runs) > 2, runs[-1]["changed"], runs[-1]["database"]["name"]) == (True, True, "orders")
     assert sandbox.sent().count(f"GET /projects/{SHOP}/branches") == 1
     assert len(writes(sandbox)) == 1
