@@ -157,10 +157,8 @@ class Engine:
 
     def _step(self, seen: Observation) -> str:
         plan, memory = self._plan, self._memory
-        is_under_way = (
-            seen.resource is None if seen.state == GOING else seen.state == COMING and plan.method != "DELETE"
-        )
-        if is_under_way and not plan.wait:
+        under_way = GOING if plan.method == "DELETE" else COMING
+        if seen.state == under_way and not plan.wait:
             return DONE
         step = STEPS[plan.method].get(seen.state, WAIT)
         if step not in (SEND, FAIL) or not memory.sent:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 from .._http.client import Client
@@ -95,7 +96,11 @@ def _by_own_path(client: Client, plan: Plan, known: Resource) -> Resource | None
     """The resource with all its fields; None if its path is unknown, has no GET, or one that shows something else."""
     if plan.method == "POST" and known.get("id") is None:
         return None
-    segments = (*plan.segments, str(known["id"])) if plan.method == "POST" else fill(plan.segments, known)
+    segments = fill(plan.segments, known)
+    if plan.method == "POST":
+        # The path of an action, such as branches/ID/restore, has the id of its resource.
+        known_id = str(known["id"])
+        segments = (*takewhile(lambda segment: segment != known_id, segments), known_id)
     try:
         shown = shown_resource(client.request("GET", segments).json, plan)
     except StatusError as error:

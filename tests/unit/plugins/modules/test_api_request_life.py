@@ -325,6 +325,14 @@ def test_without_waiting_a_branch_that_is_being_created_is_deleted(sandbox: Sand
     assert (task(client, "DELETE", wait=False, **ITEM)["changed"], ids(sandbox)) == (True, [])
 
 
+def test_without_waiting_a_deletion_of_somebody_else_is_not_waited_for(
+    sandbox: Sandbox, client: Client, clock: FakeClock, branch: dict[str, Any]
+) -> None:
+    sandbox.fault("lingering_deletion", seconds=40, operations="absent")
+    sandbox.api("DELETE", f"/{BRANCHES}/{branch['id']}")
+    assert (task(client, "DELETE", wait=False, **ITEM)["changed"], clock.elapsed) == (False, 0.0)
+
+
 def test_a_blip_after_a_lost_response_decides_nothing(sandbox: Sandbox, client: Client, clock: FakeClock) -> None:
     sandbox.fault("reset", method="POST")
     sandbox.fault("status", status=503, method="GET", path=f"/{BRANCHES}", skip=1, times=7)
@@ -343,6 +351,10 @@ def test_without_find_a_deletion_is_over_when_the_branch_is_gone(
 def test_without_find_the_resource_is_as_it_is_after_the_wait(sandbox: Sandbox, client: Client) -> None:
     result = task(client, "POST", path=BRANCHES, body=PREVIEW["body"])
     assert (result["changed"], result["object"]["current_state"]) == (True, "ready")
+    path = f"{BRANCHES}/{result['object']['id']}/restore"
+    restored = {"branch": {**result["object"], "current_state": "restoring"}}
+    sandbox.fault("status", status=200, method="POST", body=restored)
+    assert task(client, "POST", path=path, body={})["object"]["current_state"] == "ready"
 
 
 def test_a_field_of_this_name_that_is_no_list_names_no_operations(sandbox: Sandbox, client: Client) -> None:
