@@ -276,7 +276,7 @@ class Engine:
         """Wait until these operations have succeeded or, unless C(is_own), ended; the result if this run is over."""
         state = WaitState(self._client.clock, max(0.0, self._seconds_left()), accepts_failure=not is_own)
         known = self._memory.operations if is_own else []
-        for operation in _each_once([*known, *operations]):
+        for operation in {operation["id"]: operation for operation in [*known, *operations]}.values():
             state.expect(operation)
         return self._run_wait(state)
 
@@ -369,7 +369,8 @@ class Engine:
             memory.changed = any(not contains(before.get(name), resource.get(name)) for name in names)
             if ignored := differing(resource, plan.body):
                 memory.warnings.append(ignored_fields_warning(plan, ignored))
-        memory.operations = _each_once([*memory.operations, *operations])
+        about = {operation["id"]: operation for operation in [*memory.operations, *operations]}
+        memory.operations = list(about.values())
         result = self._so_far(resource)
         is_created = plan.method == "POST" and memory.changed
         if is_created and plan.find and resource and not contains(resource, plan.find.match):
@@ -389,11 +390,6 @@ class Engine:
             unobserved.args = (f"{problem}. {unobserved}",)
             unobserved.result = self._so_far(memory.known)
         return unobserved or overdue(self._plan, seen, memory.known, self._limits.timeout, self._so_far(seen.resource))
-
-
-def _each_once(operations: Sequence[Operation]) -> list[Operation]:
-    """The last state of each operation."""
-    return list({operation["id"]: operation for operation in operations}.values())
 
 
 def started_operations(response: Response) -> list[Operation]:

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from .._http.client import Client
+from .._http.client import SUCCESS, Client
 from .._http.response import Response
 from .compare import fields_of, with_fields
 from .engine import FAIL, SEND, STEPS
@@ -23,9 +23,11 @@ def read(client: Client, plan: Plan, check_mode: bool) -> Result:
         unknown = "because a value in it is not known. An earlier task would create the resource."
         return result_of(warnings=[f"{plan.request_line} was not sent, {unknown}"])
     if not has_placeholder(plan.segments):
-        if plan.find or plan.all_pages:
-            return _read_list(client, plan)
+        if plan.find:
+            plan = plan._replace(segments=plan.find.segments, query={**plan.query, **plan.find.query})
         response = client.request("GET", plan.segments, plan.query, accept=plan.accept)
+        if (plan.find or plan.all_pages) and response.status in SUCCESS:
+            return _read_list(client, plan, response)
         shown = shown_resource(response.json, plan)
         return result_of(shown, shown, json=response.json, status=response.status)
     found, warnings = find_resource(client, plan, plan.find) if plan.find else (None, [])
@@ -36,13 +38,11 @@ def read(client: Client, plan: Plan, check_mode: bool) -> Result:
     raise no_match(plan, Observation(ABSENT, None, [], warnings))
 
 
-def _read_list(client: Client, plan: Plan) -> Result:
+def _read_list(client: Client, plan: Plan, first: Response) -> Result:
     find = plan.find
-    segments, query = (find.segments, {**plan.query, **find.query}) if find else (plan.segments, plan.query)
-    first = client.get(*segments, query=query)
-    field = find.field if find else _array_in(first, segments[-1])
+    field = find.field if find else _array_in(first, plan.segments[-1])
     require_array(first, field)
-    listed = list_resources(client, segments, field, query, first)
+    listed = list_resources(client, plan.segments, field, plan.query, first)
     rest = {name: value for name, value in first.json.items() if name != "pagination"} if field else {}
     if "unavailable_project_ids" in rest:
         rest["unavailable_project_ids"] = listed.unavailable

@@ -209,6 +209,12 @@ def test_accepted_statuses_are_results(sandbox: Sandbox, client: Client, status:
     assert (result["changed"], result["status"], result["json"]) == (False, status, {"message": "no"})
 
 
+@pytest.mark.parametrize("all_pages", [False, True])
+def test_a_list_that_may_be_missing(client: Client, all_pages: bool) -> None:
+    result = task(client, path="projects/gone/branches", status_code=[200, 404], all_pages=all_pages)
+    assert (result["changed"], result["status"]) == (False, 404)
+
+
 @pytest.mark.parametrize("is_locked", [False, True])
 def test_an_accepted_status_does_not_hide_what_an_earlier_attempt_did(
     sandbox: Sandbox, client: Client, is_locked: bool
