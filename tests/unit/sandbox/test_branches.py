@@ -119,6 +119,19 @@ def test_default_branch_cannot_be_deleted(service):
     assert names(service) == ["main"]
 
 
+def test_default_and_protected_branches_cannot_expire(service):
+    """Otherwise the project would have no default branch, and could not be deleted."""
+    expires = {"expires_at": "2040-01-01T00:00:00Z"}
+    path = service.create_finished_branch(branch=expires)
+    for changed, fields in (
+        (f"{BRANCHES}/{service.default_branch()}", expires),
+        (path, {"protected": True}),
+    ):
+        before = service.ok("GET", changed)
+        assert service.request("PATCH", changed, json={"branch": fields}).status_code == 422
+        assert service.ok("GET", changed) == before
+
+
 def test_branch_with_children_cannot_be_deleted(service):
     path = service.create_finished_branch(branch={"name": "parent"})
     parent = service.ok("GET", path)["branch"]

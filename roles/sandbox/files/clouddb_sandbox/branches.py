@@ -106,7 +106,7 @@ def start_creation(tx: Transaction, branch: Branch, action: str) -> Operation:
 
 
 def update(tx: Transaction, branch: Branch, changes: BranchChanges) -> Branch:
-    """Change the fields that are given. Raises a 409 error if the project has another branch of this name."""
+    """Change the fields that are given. Raises a 409 error if the name exists, and a 422 error if the branch must not expire."""
     name = changes.name or branch.name
     try:
         tx.db.execute(
@@ -118,7 +118,10 @@ def update(tx: Transaction, branch: Branch, changes: BranchChanges) -> Branch:
     if "expires_at" in changes.model_fields_set:
         expires_at = to_microseconds(changes.expires_at) if changes.expires_at else None
         tx.db.execute("UPDATE branches SET expires_at = ? WHERE id = ?", (expires_at, branch.id))
-    return get(tx, branch.project_id, branch.id)
+    changed = get(tx, branch.project_id, branch.id)
+    if changed.expires_at and (changed.default or changed.protected):
+        raise HTTPException(422, f"branch {branch.id} cannot expire: it is protected or the project's default branch")
+    return changed
 
 
 def require_deletable(tx: Transaction, branch: Branch) -> None:

@@ -37,7 +37,7 @@ def list_branches(
         return branches.list_page(tx, project_id, cursor, page_size(limit, page_limit))
 
 
-@router.post("", status_code=201, responses=error_responses(400, 404, 409, 423), response_model_exclude_none=True)
+@router.post("", status_code=201, responses=error_responses(400, 404, 409, 422, 423), response_model_exclude_none=True)
 def create_branch(
     sandbox: SandboxDependency, project_id: str, body: BranchCreateRequest | None = None
 ) -> BranchCreateResponse:
@@ -70,7 +70,7 @@ def get_branch(sandbox: SandboxDependency, project_id: str, branch_id: str) -> B
         return BranchDetailsResponse(branch=branch, annotation=Annotation(object=AnnotatedObject(id=branch.id)))
 
 
-@router.patch("/{branch_id}", responses=error_responses(400, 404, 409, 423), response_model_exclude_none=True)
+@router.patch("/{branch_id}", responses=error_responses(400, 404, 409, 422, 423), response_model_exclude_none=True)
 def update_branch(
     sandbox: SandboxDependency, project_id: str, branch_id: str, body: BranchUpdateRequest
 ) -> BranchOperationsResponse:
