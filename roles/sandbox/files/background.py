@@ -151,10 +151,12 @@ def main() -> int:
     folder = Folder(expanded(wanted["dir"]))
     outcome: dict[str, Any] = {"changed": False, "problem": None}
     try:
+        previous_pid = folder.pid()
         outcome["changed"] = reach(folder, wanted)
         outcome.update(access(folder, wanted))
     except Refused as error:
-        outcome["problem"] = str(error)
+        # A start can fail after the earlier process was stopped.
+        outcome.update(problem=str(error), changed=folder.pid() != previous_pid)
     except OSError as error:
         problem = f"{error.filename or folder.path} can't be used: {error.strerror or error}."
         outcome["problem"] = f"{problem} Check the permissions and the free space there, and run the role again."

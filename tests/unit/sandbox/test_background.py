@@ -114,6 +114,14 @@ class TestStates:
         assert run(seed="generate: {projects: 1}")["is_seed_applied"] is True
         assert run()["is_seed_applied"] is True
 
+    def test_start_that_fails_after_the_stop_is_a_change(self, run, free_port, folder):
+        start(run)
+        outcome = run(port=free_port, speed=-1)
+        assert "Check sandbox_speed." in outcome["problem"]
+        assert outcome["changed"] is True
+        assert folder.pid() is None
+        assert run(port=free_port, speed=-1)["changed"] is False
+
     @pytest.mark.parametrize("is_created", [False, True])
     def test_seed_of_a_start_that_was_killed(self, run, is_created):
         """It is that of the account if that start has created it, even if the process did not record it in the file."""
