@@ -19,7 +19,7 @@ from installation import build_tarball, user_environment  # noqa: E402
 from reader import Reader  # noqa: E402
 from shell import Shell  # noqa: E402
 
-PROJECTS = yaml.safe_load((CHECKOUT / "playbooks" / "files" / "seed.yml").read_text(encoding="utf-8"))["projects"]
+PROJECTS = yaml.safe_load((CHECKOUT / "playbooks/files/guides_account.yml").read_text(encoding="utf-8"))["projects"]
 
 
 def pytest_configure(config: pytest.Config) -> None:
