@@ -79,8 +79,14 @@ if [ "$soak" ]; then
     test "$(ls -A)" = output
     rm output
 
-    # A path may end with a slash, and another seed may be set.
-    "${playbook[@]}" -e "sandbox_dir=$FOLDER/sandbox/" -e '{"sandbox_seed": {"projects": [{"id": "calm-sea-11111111", "name": "one"}]}}'
+    # A seed of the user is not mistaken for that of the guides.
+    echo "projects: []" > seed.yml
+    if "${playbook[@]}" -e sandbox_seed_file=seed.yml > output; then exit 1; fi
+    grep -q "sandbox_seed_file: 'seed.yml' can't be read" output
+    rm seed.yml output
+
+    # A path may have a variable and end with a slash, and another seed may be set, also as text.
+    PARENT=$FOLDER "${playbook[@]}" -e "sandbox_dir=\$PARENT/sandbox/" -e 'sandbox_seed={"projects":[{"id":"calm-sea-11111111","pg_version":null}]}'
     test "$(ls -A)" = "$(printf 'sandbox\nsandbox.env')"
     test "$(projects)" = "calm-sea-11111111"
 
