@@ -132,8 +132,14 @@ class SecretFile(NamedTuple):
         with ExitStack() as cleanup:
             with self._errors("written"):
                 temporary = cleanup.enter_context(temporary_file(self.path, _temporary_prefix()))
-                self._prepare(temporary, attributes)
-                _require_read_bit(stat.S_IMODE(os.fstat(temporary.file.fileno()).st_mode))
+                # Whoever may read the old file could open the new one before its mode is restricted, and read the secret later.
+                # So the attributes are combined on a file that never holds a secret.
+                with temporary_file(self.path, _temporary_prefix()) as draft:
+                    self._prepare(draft, attributes)
+                    status = os.fstat(draft.file.fileno())
+                    _require_read_bit(stat.S_IMODE(status.st_mode))
+                    _set_owner(temporary, status.st_uid, status.st_gid)
+                    copy_attributes(draft.path, temporary.file.fileno())
                 if check_space:
                     temporary.check_space(SPACE)
 

@@ -153,10 +153,14 @@ def test_removal(file: SecretFile, key: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_attributes_are_set_before_the_secret_is_written(file: SecretFile, key: Path, fails: bool) -> None:
+def test_attributes_are_set_on_a_file_that_never_has_a_secret(file: SecretFile, key: Path, fails: bool) -> None:
+    """Whoever opened a file before its mode was restricted could read the secret later."""
+    drafts: list[int] = []
+
     def set_attributes(path: str) -> bool:
         status = os.stat(path)
         assert (Path(path).parent, status.st_size, stat.S_IMODE(status.st_mode)) == (key.parent, 0, 0o640)
+        drafts.append(status.st_ino)
         os.chmod(path, 0o600)
         if fails:
             raise SecretFileError("owner: not known.")
@@ -165,11 +169,11 @@ def test_attributes_are_set_before_the_secret_is_written(file: SecretFile, key: 
     try:
         with file._replace(set_attributes=set_attributes).replacement() as write:
             write("new")
-        assert not fails
+        assert not fails and key.stat().st_ino not in drafts
     except SecretFileError:
         assert fails
     assert (key.read_text(), mode_of(key)) == (("secret\n", 0o640) if fails else ("new", 0o600))
-    assert os.listdir(key.parent) == ["key"]
+    assert len(drafts) == 1 and os.listdir(key.parent) == ["key"]
 
 
 def test_file_is_kept_when_no_secret_is_written(file: SecretFile, key: Path) -> None:
