@@ -80,6 +80,8 @@ class Follower:
         # The failures in a row, and when the next poll may begin.
         self._failures = 0
         self._resume_at = clock.monotonic()
+        # The local time when the monotonic clock was 0: the local clock may be set before the service responds.
+        self._local_zero = clock.utcnow() - timedelta(seconds=clock.monotonic())
         # What can't be polled at present.
         self._failing: set[str] = set()
         # Whether the service has responded to a request, and whether the first list of projects is complete.
@@ -178,7 +180,8 @@ class Follower:
         self._is_connected = True
         if self._is_local_time:
             self._is_local_time = False
-            self._new_since += self._client.service_now() - self._clock.utcnow()
+            now = self._local_zero + timedelta(seconds=self._clock.monotonic())
+            self._new_since += self._client.service_now() - now
             self._checkpoint.mark_changed()
 
     def _failed(self, name: str, error: RequestFailed) -> None:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -146,14 +147,19 @@ def follow(
     events: Any,
     in_thread: Callable[..., Any] = call,
     clock_ahead: timedelta = timedelta(0),
+    clock_is_set_at: float = math.inf,
     **args: Any,
 ) -> None:
     """Run the event source for C(seconds) of the account's clock; its polls run one after another, without threads.
 
-    The clock of its machine is C(clock_ahead) of the service's.
+    The clock of its machine is C(clock_ahead) of the service's until C(clock_is_set_at).
     """
     end = account.clock.elapsed + seconds
-    clock = account.clock.clock._replace(utcnow=lambda: account.clock.clock.utcnow() + clock_ahead)
+
+    def ahead() -> timedelta:
+        return clock_ahead if account.clock.elapsed < clock_is_set_at else timedelta(0)
+
+    clock = account.clock.clock._replace(utcnow=lambda: account.clock.clock.utcnow() + ahead())
 
     class SimulatedClient(RateLimitedClient):
         def request(
@@ -165,7 +171,7 @@ def follow(
             **_options: Any,
         ) -> Response:
             response = account.get(segments, query)
-            self._service_ahead = -clock_ahead
+            self._service_ahead = -ahead()
             return response
 
     async def sleep(pause: float) -> None:

@@ -32,15 +32,17 @@ def test_list_pauses_for_three_times_as_long_as_it_takes() -> None:
     assert account.moments(LIST)[:45] == pytest.approx([*range(20), *range(76, 96), *range(152, 157)], abs=0.01)
 
 
+@pytest.mark.parametrize("clock_is_set_at", [50, EVER])
 @pytest.mark.parametrize("clock_ahead", [timedelta(0), timedelta(hours=1), timedelta(hours=-1)])
 def test_operations_are_new_since_the_start_if_it_is_during_an_outage(
-    caplog: pytest.LogCaptureFixture, clock_ahead: timedelta
+    caplog: pytest.LogCaptureFixture, clock_ahead: timedelta, clock_is_set_at: float
 ) -> None:
     account = Account("a")
     account.error = lambda moment, path: 503 if moment < 100 else None
     for moment in (-1, 0, 50):
         account.start("a", moment, seconds=0)
-    assert account.follow(200, clock_ahead=clock_ahead) == ["a-0 finished", "a-50 finished"]
+    emitted = account.follow(200, clock_ahead=clock_ahead, clock_is_set_at=clock_is_set_at)
+    assert emitted == ["a-0 finished", "a-50 finished"]
     assert caplog.messages == [
         "Polling failed. It is retried until it succeeds. It failed.",
         "Polling succeeds again, after 121 s.",
