@@ -109,7 +109,7 @@ def _title(operations: Sequence[Operation]) -> str:
     newest, oldest = operations[0], operations[-1]
     times = [time_text(operation["created_at"]) for operation in (oldest, newest)]
     seconds = [each["duration_seconds"] for each in operations if each["duration_seconds"] is not None]
-    errors = [each["error"] for each in operations if each["error"]]
+    errors = [str(each["error"]) for each in operations if each["error"]]
     is_one = len(operations) == 1
     texts = [
         status_text(newest) if is_one else f"{newest['label']}, {count_text(len(operations), 'operation')}",

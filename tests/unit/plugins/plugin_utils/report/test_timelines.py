@@ -85,7 +85,7 @@ def test_operations_that_start_in_one_cell_are_one_mark() -> None:
 @pytest.mark.parametrize(
     "fields, title",
     [
-        ({}, "OK · 3 Nov 02:00:00"),
+        ({"error": 503}, "OK · 3 Nov 02:00:00 · 503"),
         ({"duration_seconds": 0, "status": "paused"}, "OK (paused) · 3 Nov 02:00:00 · 0.00 s"),
     ],
 )
