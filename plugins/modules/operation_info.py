@@ -197,7 +197,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
     if params["project"] is not None:
         from ..module_utils._resources.parents import project_id_from  # 7 ms that project_id saves
 
-        project_id = project_id_from(params, client, may_be_missing=check_mode)
+        project_id = project_id_from({**params, "query": query}, client, may_be_missing=check_mode)
     if operation_ids is not None and project_id is None:
         raise InvalidOption("project", "is missing. Set project or project_id to that of operation_id.")
 
