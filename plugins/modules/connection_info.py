@@ -22,7 +22,7 @@ attributes:
     description: Can run in check mode and return what it would change.
     support: full
     details:
-      - If an earlier task would create the database, its values are V(null).
+      - If an earlier task would create the database, RV(host) and RV(port) are V(null).
   diff_mode:
     description: Returns what has changed, or would have changed in check mode, when in diff mode.
     support: none
