@@ -26,7 +26,7 @@ attributes:
     details:
       - Only GET requests are sent. RV(request) shows the request that would be sent.
       - A resource that would be created has the C(id) V(null), which later tasks accept in O(path), O(query) and O(find). They send nothing.
-        The RV(json) of a GET request is then V(null), with a warning.
+        The RV(json) of a GET request is then V(null), with a warning, as it is after a 404.
   diff_mode:
     details:
       - Only the fields of the resource that change are shown.

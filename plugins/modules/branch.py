@@ -100,9 +100,6 @@ branches:
   returned: when O(name) is a pattern
   type: list
   elements: dict
-  sample:
-    - id: br-small-term-683261
-      name: pr-42
 operations:
   description: Last known state of each operation that was waited for, with all fields that the service sent. See
     RV(clouddb.control.operation_info#module:operations).

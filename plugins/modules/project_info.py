@@ -89,9 +89,7 @@ projects:
       provisioner: k8s-pod
       pg_version: 17
       locked: false
-      cpu_used_sec: 1240
       proxy_host: eu-central-1.aws.db.example.com
-      branch_logical_size_limit: 204800
       created_at: "2026-03-02T08:30:12.000000Z"
       updated_at: "2026-11-20T17:45:01.000000Z"
 base_url:

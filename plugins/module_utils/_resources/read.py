@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from .._http.client import SUCCESS, Client
+from .._http.errors import NotFound
 from .._http.response import Response
 from .compare import fields_of, with_fields
 from .engine import FAIL, SEND, STEPS
@@ -25,7 +26,12 @@ def read(client: Client, plan: Plan, check_mode: bool) -> Result:
     if not has_placeholder(plan.segments):
         if plan.find:
             plan = plan._replace(segments=plan.find.segments, query={**plan.query, **plan.find.query})
-        response = client.request("GET", plan.segments, plan.query, accept=plan.accept)
+        try:
+            response = client.request("GET", plan.segments, plan.query, accept=plan.accept)
+        except NotFound as error:
+            if not check_mode:
+                raise
+            return result_of(warnings=[f"{error} In check mode, an earlier task might create the resource."])
         if (plan.find or plan.all_pages) and response.status in SUCCESS:
             return _read_list(client, plan, response)
         shown = shown_resource(response.json, plan)
@@ -48,9 +54,8 @@ def _read_list(client: Client, plan: Plan, first: Response) -> Result:
         rest["unavailable_project_ids"] = listed.unavailable
     found, warnings = select(listed, [find.match], plan) if find and find.match else (None, [])
     json = {**rest, field: listed.items} if field else listed.items
-    return result_of(
-        found, found, json=json, status=first.status, warnings=[*warnings, *filter(None, [listed.problem])]
-    )
+    warnings += filter(None, [listed.problem])
+    return result_of(found, found, json=json, status=first.status, warnings=warnings)
 
 
 def _array_in(response: Response, name: str) -> str | None:

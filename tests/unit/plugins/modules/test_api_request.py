@@ -310,6 +310,11 @@ def test_a_resource_that_check_mode_did_not_create_is_not_read(
     assert sandbox.sent() == []
 
 
+def test_a_resource_that_check_mode_did_not_create_may_be_missing(client: Client) -> None:
+    result = task(client, check_mode=True, path=f"{BRANCHES}/main/roles/app/reveal_password")
+    assert (result["json"], len(result["warnings"])) == (None, 1)
+
+
 def test_check_mode_shows_what_is_changed_and_deleted(sandbox: Sandbox, client: Client) -> None:
     created = task(client, "POST", **PREVIEW)["object"]
     changed = task(client, "PATCH", True, **preview(name="review"))
