@@ -86,10 +86,8 @@ projects:
       name: shop
       platform_id: aws
       region_id: aws-eu-central-1
-      provisioner: k8s-pod
       pg_version: 17
       locked: false
-      proxy_host: eu-central-1.aws.db.example.com
       created_at: "2026-03-02T08:30:12.000000Z"
       updated_at: "2026-11-20T17:45:01.000000Z"
 base_url:

@@ -309,8 +309,11 @@ class Engine:
     def _wait_until_unlocked(self, error: StatusError) -> Result | None:
         """Wait for the unfinished operations of the project; the result if this run is over. Raises ResourceError."""
         plan, memory, clock = self._plan, self._memory, self._client.clock
-        memory.deadline = None
-        memory.lock_deadline = memory.lock_deadline or clock.monotonic() + self._lock_timeout
+        self._begin_waiting()
+        # All waits of a task share one timeout, except that api_request has one of its own for this wait.
+        if plan.options is None:
+            memory.deadline = None
+        memory.lock_deadline = memory.lock_deadline or memory.deadline or clock.monotonic() + self._lock_timeout
         remaining = memory.lock_deadline - clock.monotonic()
         if remaining <= 0:
             raise locked(plan, error, self._lock_timeout, self._locking, memory.changed)

@@ -45,14 +45,13 @@ def read(client: Client, plan: Plan, check_mode: bool) -> Result:
 
 
 def _read_list(client: Client, plan: Plan, first: Response) -> Result:
-    find = plan.find
-    field = find.field if find else _array_in(first, plan.segments[-1])
+    field = plan.find.field if plan.find else _array_in(first, plan.segments[-1])
     require_array(first, field)
     listed = list_resources(client, plan.segments, field, plan.query, first)
     rest = {name: value for name, value in first.json.items() if name != "pagination"} if field else {}
     if "unavailable_project_ids" in rest:
         rest["unavailable_project_ids"] = listed.unavailable
-    found, warnings = select(listed, [find.match], plan) if find and find.match else (None, [])
+    found, warnings = select(listed, [plan.find.match], plan) if plan.find and plan.find.match else (None, [])
     json = {**rest, field: listed.items} if field else listed.items
     warnings += filter(None, [listed.problem])
     return result_of(found, found, json=json, status=first.status, warnings=warnings)

@@ -257,6 +257,14 @@ def test_the_wait_before_a_change_is_in_the_result(sandbox: Sandbox, client: Cli
     assert [change["id"] for run in runs for change in run["_changes"]] == [operation["id"]]
 
 
+def test_a_lock_does_not_prolong_the_timeout(sandbox: Sandbox, client: Client, clock: FakeClock) -> None:
+    for action in ("create_branch", "apply_storage_config"):
+        sandbox.plan((0, "running"), (20, "finished"), action=action)
+    sandbox.api("POST", f"/projects/{SHOP}/branches", {"branch": {"name": "other"}, "endpoints": []})
+    failure = failing(client, module="project", id=SHOP, name=None, history_retention="3d", timeout=30)
+    assert (failure["kind"], len(writes(sandbox)), round(clock.elapsed)) == ("wait_failed", 2, 30)
+
+
 def test_a_wait_is_resumed_without_another_lookup_of_the_parents(sandbox: Sandbox, client: Client) -> None:
     runs = resumed(client, **ORDERS)
     assert (len(runs) > 2, runs[-1]["changed"], runs[-1]["database"]["name"]) == (True, True, "orders")
