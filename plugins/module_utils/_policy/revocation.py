@@ -47,7 +47,8 @@ def apply_policy(client: Client, policy: Policy, options: RevocationOptions | No
 class _Enforcement:
     """The state of a task: the keys and findings at its start, and what has become of the keys, by their ids.
 
-    C(kept) has the reasons, C(revoked) the revocation results, and C(gone) the keys that others have revoked.
+    C(kept) has the reasons, C(revoked) the revocation results, and C(gone) the keys that others have revoked. C(kinds) are the
+    requested ones, without C(never_used) where the service does not list uses.
     """
 
     def __init__(self, client: Client, policy: Policy, check_mode: bool):
@@ -57,6 +58,7 @@ class _Enforcement:
         self._keys = list_keys(client)
         self._now = client.service_now()
         self._review = review(self._keys, policy, self._now)
+        self._requested_kinds: Collection[str] = ()
         self._kinds: Collection[str] = ()
         self._max_revocations = 0
         self._kept: dict[int, str] = {}
@@ -67,15 +69,16 @@ class _Enforcement:
     def revoke(self, options: RevocationOptions) -> None:
         """Revoke keys up to the limit. In check mode, only note them as revoked."""
         own = own_key_of(self._keys, options.own_key)
-        self._kinds, self._max_revocations = options.kinds, options.max_revocations
+        self._requested_kinds = self._kinds = options.kinds
+        self._max_revocations = options.max_revocations
         if not own.get("last_used_at") and "never_used" in self._kinds:
             # This task has used its own key. If that is not listed, other uses may not be, either.
             self._kinds = [kind for kind in self._kinds if kind != "never_used"]
             self._warnings.append(USES_NOT_LISTED)
         protected = {**self._review.protected, own["id"]: OWN_KEY}
-        due = self._review.due(self._kinds)
-        self._kept = {key["id"]: protected[key["id"]] for key in due if key["id"] in protected}
-        waiting = [key for key in due if key["id"] not in protected]
+        waiting = [key for key in self._review.due(self._kinds) if key["id"] not in protected]
+        kept = {key["id"] for key in self._review.due(self._requested_kinds)} - {key["id"] for key in waiting}
+        self._kept = {key_id: protected.get(key_id, USES_NOT_LISTED) for key_id in kept}
         while waiting and self._remaining():
             try:
                 self._revoke_if_due(waiting[0])
@@ -154,7 +157,7 @@ class _Enforcement:
             outcome, text = "gone", f" {ANOTHER_REVOKED}"
         elif finding.kind in SURPLUS_KINDS and (finding.kind, key_id) not in violations_after:
             outcome, text = "gone", " This ends with the revocation of other keys."
-        elif key_id is not None and finding.kind in self._kinds:
+        elif key_id is not None and finding.kind in self._requested_kinds:
             outcome, kept_because = "kept", self._kept.get(key_id, NOT_REACHED)
             text = f" It {'would not be' if self._check_mode else 'was not'} revoked. {kept_because}"
         return {

@@ -20,6 +20,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._policy.revocation
     COMPLIES,
     NOT_REACHED,
     OWN_KEY,
+    USES_NOT_LISTED,
 )
 from ansible_collections.clouddb.control.plugins.modules import api_key_policy
 from ansible_collections.clouddb.control.tests.unit.support.module_main import run_main
@@ -203,7 +204,8 @@ def test_service_that_records_no_uses(account: Account, monkeypatch: pytest.Monk
     monkeypatch.setattr(Account, "use", lambda self, secret: None)
     result = account.run(**REVOKE, revoke_kinds=["never_used"])
     assert (result["revoked"], len(account.keys), len(result["warnings"])) == ([], 7, 1)
-    assert set(outcomes(result).values()) == {"reported"}
+    assert (set(outcomes(result).values()), len(result["left"])) == ({"kept"}, 7)
+    assert (reasons(result)[ADMIN], reasons(result)[3]) == (OWN_KEY, USES_NOT_LISTED)
 
 
 @pytest.mark.parametrize("before_request", range(2, LISTS_BEFORE + 3))
