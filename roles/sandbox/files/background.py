@@ -38,6 +38,7 @@ from typing import Any
 MAX_LOG_LINES = 20
 STOP_TIMEOUT = 10  # seconds for each signal
 MIN_PYTHON = (3, 10)  # of the server and its requirements
+FIND_PACKAGES = "import os, sys, sysconfig; sys.exit(not os.path.isdir(sysconfig.get_path('purelib')))"
 CANNOT_START = "The sandbox cannot start."
 MARKER = "The role sandbox of clouddb.control uses this directory, and removes its files with sandbox_state: absent.\n"
 FILES = (
@@ -235,8 +236,15 @@ def port_of(folder: Folder, wanted: Wanted) -> int:
 
 
 def has_virtualenv(folder: Folder, wanted: Wanted) -> bool:
-    # It is written last.
-    return (virtualenv_of(folder, wanted) / "bin" / "activate").exists()
+    """Return whether the virtual environment is complete, and its Python still has the packages that were installed for it."""
+    binaries = virtualenv_of(folder, wanted) / "bin"
+    if not (binaries / "activate").exists():  # it is written last
+        return False
+    # After an upgrade of the host, Python may be gone or of another version.
+    with suppress(OSError):
+        probe = [str(binaries / "python"), "-c", FIND_PACKAGES]
+        return subprocess.run(probe, stdin=subprocess.DEVNULL, capture_output=True, check=False).returncode == 0
+    return False
 
 
 def require_python(folder: Folder, wanted: Wanted) -> None:
@@ -254,9 +262,12 @@ def is_unpacked(folder: Folder, wanted: Wanted) -> bool:
 def install(folder: Folder, wanted: Wanted) -> None:
     """Install the server's requirements, unless they and its files are there."""
     virtualenv = virtualenv_of(folder, wanted)
-    if has_virtualenv(folder, wanted) and is_unpacked(folder, wanted):
+    is_complete = has_virtualenv(folder, wanted)
+    if is_complete and is_unpacked(folder, wanted):
         return
-    if not has_virtualenv(folder, wanted):
+    if not is_complete:
+        if folder.path in virtualenv.parents:
+            remove_path(virtualenv)
         run(sys.executable, "-m", "venv", str(virtualenv))
     if wanted["requirements"]:
         pip = (str(virtualenv / "bin" / "python"), "-m", "pip", "install", "--disable-pip-version-check", "--quiet")
