@@ -77,7 +77,7 @@ class Response(NamedTuple):
         for field in ID_FIELDS:
             value = item.get(field)
             # Those of keys are integers.
-            if (value or field in types) and type(value) is not int:
+            if (value or field in types) and _json_type(value) != _TYPE_NAMES[int]:
                 self.require_id(value)
         return item
 
