@@ -4,14 +4,18 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
-from ansible.plugins.loader import init_plugin_loader
-from ansible.utils.collection_loader import AnsibleCollectionConfig
 from hypothesis import HealthCheck, settings
 
-# ansible-test has done this already.
-if AnsibleCollectionConfig.collection_finder is None:
-    init_plugin_loader()
+# ansible-test has done this already, and provides less of Ansible to the Python of a target.
+with suppress(ImportError):
+    from ansible.plugins.loader import init_plugin_loader
+    from ansible.utils.collection_loader import AnsibleCollectionConfig
+
+    if AnsibleCollectionConfig.collection_finder is None:
+        init_plugin_loader()
 
 # A busy machine may be slow, so there is no deadline. All examples of a test share its fixtures.
 settings.register_profile(
