@@ -199,7 +199,7 @@ request:
     query: {}
     body: {branch: {name: preview}}
 elapsed:
-  description: Duration of the task, in seconds.
+  description: Duration of the task, in seconds. V(0.0) for GET requests and in check mode.
   returned: success, and when the wait failed
   type: float
 polls:
