@@ -175,13 +175,16 @@ def reach(folder: Folder, wanted: Wanted) -> bool:
     if wanted.get("check") or (wanted["state"] != "started" and not folder.is_created()):
         return not is_reached(folder, wanted)
     folder.create()
-    with exclusive(folder):
+    with exclusive(folder.marker):
         if is_reached(folder, wanted):
             return False
         if wanted["state"] == "started":
             # Before the stop, so that a running sandbox stays if this fails. Here, because another run may just have started it.
             require_address(folder, wanted)
-            install(folder, wanted)
+            virtualenv = virtualenv_of(folder, wanted)
+            virtualenv.parent.mkdir(parents=True, exist_ok=True)
+            with exclusive(virtualenv.parent):  # other sandboxes may share the virtual environment
+                install(folder, wanted)
         stop(folder)
         if wanted["state"] == "started":
             start(folder, wanted)
@@ -217,11 +220,14 @@ def access(folder: Folder, wanted: Wanted) -> dict[str, Any]:
 
 
 @contextmanager
-def exclusive(folder: Folder) -> Iterator[None]:
-    """Wait until no other process starts, stops or removes the sandbox."""
-    with folder.marker.open("rb") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+def exclusive(path: Path) -> Iterator[None]:
+    """Wait until no other process holds the lock of this file or directory."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
+    finally:
+        os.close(descriptor)
 
 
 def virtualenv_of(folder: Folder, wanted: Wanted) -> Path:

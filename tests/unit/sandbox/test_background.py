@@ -263,8 +263,12 @@ class TestInstallation:
         background.install(folder, wanted)
         assert programs == [(sys.executable, "-m", "venv", wanted["virtualenv"]), (*pip, "fastapi<2")]
 
-    def test_running_sandbox_stays_if_the_installation_fails(self, run, monkeypatch):
+    def test_running_sandbox_stays_if_the_installation_fails(self, run, wanted, monkeypatch):
+        """During the installation, no other sandbox installs in the directory of the virtual environment."""
+
         def fail(*_command):
+            with pytest.raises(BlockingIOError):
+                fcntl.flock(os.open(Path(wanted["virtualenv"]).parent, os.O_RDONLY), fcntl.LOCK_EX | fcntl.LOCK_NB)
             raise background.Refused("no network")
 
         first = start(run)
