@@ -7,70 +7,28 @@ from __future__ import annotations
 import random
 import uuid
 
-ADJECTIVES = (
-    "autumn",
-    "bold",
-    "calm",
-    "crimson",
-    "dark",
-    "frosty",
-    "gentle",
-    "late",
-    "little",
-    "misty",
-    "old",
-    "patient",
-    "quiet",
-    "restless",
-    "silent",
-    "small",
-    "snowy",
-    "summer",
-    "weathered",
-    "wild",
-    "wispy",
-)
-NOUNS = (
-    "bird",
-    "breeze",
-    "brook",
-    "cloud",
-    "dawn",
-    "dew",
-    "field",
-    "fire",
-    "flower",
-    "forest",
-    "grass",
-    "hill",
-    "lake",
-    "leaf",
-    "meadow",
-    "moon",
-    "pond",
-    "rain",
-    "river",
-    "sea",
-    "sky",
-    "snow",
-    "star",
-    "tree",
-    "wind",
-)
+ADJECTIVES = """
+    autumn bold calm crimson dark frosty gentle late little misty old patient quiet restless silent small
+    snowy summer weathered wild wispy
+"""
+NOUNS = """
+    bird breeze brook cloud dawn dew field fire flower forest grass hill lake leaf meadow moon pond rain
+    river sea sky snow star tree wind
+"""
 
 SYSTEM_RANDOM: random.Random = random.SystemRandom()
 
 
 def project_id(rng: random.Random = SYSTEM_RANDOM) -> str:
-    return f"{rng.choice(ADJECTIVES)}-{rng.choice(NOUNS)}-{rng.randrange(10**7, 10**8)}"
+    return f"{rng.choice(ADJECTIVES.split())}-{rng.choice(NOUNS.split())}-{rng.randrange(10**7, 10**8)}"
 
 
 def branch_id(rng: random.Random = SYSTEM_RANDOM) -> str:
-    return f"br-{rng.choice(ADJECTIVES)}-{rng.choice(NOUNS)}-{rng.randrange(10**7, 10**8)}"
+    return f"br-{project_id(rng)}"
 
 
 def endpoint_id(rng: random.Random = SYSTEM_RANDOM) -> str:
-    return f"ep-{rng.choice(ADJECTIVES)}-{rng.choice(NOUNS)}-{rng.randrange(10**7, 10**8)}"
+    return f"ep-{project_id(rng)}"
 
 
 def operation_id(rng: random.Random = SYSTEM_RANDOM) -> str:
