@@ -151,6 +151,7 @@ def main() -> int:
     wanted = {**DEFAULTS, **json.load(sys.stdin)}
     folder = Folder(expanded(wanted["dir"]))
     outcome: dict[str, Any] = {"changed": False, "problem": None}
+    previous_pid = None
     try:
         previous_pid = folder.pid()
         outcome["changed"] = reach(folder, wanted)
