@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import islice
 
 from ...module_utils._clock import Clock
 
@@ -76,13 +77,13 @@ class Schedule:
 
     def due(self) -> float:
         """The moment when start() returns a name; infinite if there is none, or a poll has to end before."""
-        return min([*self._busy.values(), *list(self._quiet.values())[:1]], default=math.inf)
+        return min([*self._busy.values(), *islice(self._quiet.values(), 1)], default=math.inf)
 
     def start(self) -> str | None:
         """Start a poll, if any is due: the project's name. Call polled(), failed() or remove() once it was polled."""
         latest = self._clock.monotonic() + TOLERANCE
         busy = min((name for name, at in self._busy.items() if at <= latest), key=self._busy.__getitem__, default=None)
-        quiet = next((name for name, at in self._quiet.items() if at <= latest), None)
+        quiet = next((name for name, at in islice(self._quiet.items(), 1) if at <= latest), None)
         if quiet is not None and (busy is None or self._polls_since_quiet_one >= POLLS_PER_QUIET_ONE):
             self._polls_since_quiet_one = 0
             del self._quiet[quiet]
