@@ -163,8 +163,9 @@ def open_session(connection: Connection) -> Session:
             "User-Agent": f"clouddb.control/{COLLECTION_VERSION}",
         }
     )
+    adapter = AttemptAdapter(pool_maxsize=MAX_CONNECTIONS)
     for scheme in ("https://", "http://"):
-        session.mount(scheme, AttemptAdapter(pool_maxsize=MAX_CONNECTIONS))
+        session.mount(scheme, adapter)
     if not connection.validate_certs:
         # The user has chosen; a warning at each request says nothing new.
         disable_warnings(InsecureRequestWarning)
