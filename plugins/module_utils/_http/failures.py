@@ -1,20 +1,16 @@
 # Copyright (c) clouddb.control contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a failed attempt or an error status means: the pause before a retry, or the typed error and its message. Keeps P2, P4, P5 and P11.
+"""What a failed attempt or an error status means: the typed error and its message. Keeps P2, P5 and P11.
 
-Loaded when something has failed.
+Loaded when a request has failed.
 """
 
 from __future__ import annotations
 
-import random
 import re
 import ssl
 import sys
-from collections.abc import Mapping
 from contextlib import suppress
-from datetime import datetime
-from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from http.client import BadStatusLine, IncompleteRead
 from typing import Any, NamedTuple
@@ -23,6 +19,7 @@ from .._clock import Clock
 from .._errors import sentence
 from .._untrusted import decode, displayable
 from .attempt import AttemptError
+from .backoff import retry_after_seconds
 from .connection import Connection
 from .errors import NotFound, ServiceUnreachable, StatusError, Unauthorized
 from .session import TRANSIENT_STATUSES, BodyError, RawResponse, Request
@@ -50,56 +47,6 @@ PROXY_VARIABLES = "HTTPS_PROXY, HTTP_PROXY and ALL_PROXY"
 # Of an error's body: the fields that say what is wrong, and those that say more about it. Of each, the first one with a text counts.
 SUMMARY = ("message", "msg", "error_description", "title", "error")
 DETAIL = ("detail", "errors")
-
-FIRST_BACKOFF = 0.5
-MAX_BACKOFF = 20.0
-# A rate limit counts by the minute, so with the default of api_retries the pauses of a request add up to more than one.
-FIRST_BACKOFF_AT_RATE_LIMIT = 5.0
-MAX_BACKOFF_AT_RATE_LIMIT = 30.0
-MAX_RETRY_AFTER = 60.0
-
-
-# Pauses between attempts
-
-
-def pause_before_retry(attempts: int, response: RawResponse | None, now: datetime) -> float:
-    """Seconds to pause after this number of attempts: what Retry-After says, or exponential backoff with full jitter.
-
-    C(response) is that of the last attempt, if it had one. At a rate limit the backoff is longer. After a second 429 it is
-    added to Retry-After: other clients got the same Retry-After, and the limit would not let all of them through.
-    """
-    is_rate_limited = response is not None and response.status == 429
-    retry_after = retry_after_seconds(response.headers, now) if response else None
-    pause = retry_after or 0.0
-    if retry_after is None or (is_rate_limited and attempts > 1):
-        pause += _backoff_at_rate_limit(attempts) if is_rate_limited else _backoff(attempts)
-    return pause
-
-
-def _backoff(attempts: int) -> float:
-    return random.uniform(0, min(MAX_BACKOFF, FIRST_BACKOFF * 2 ** (attempts - 1)))
-
-
-def _backoff_at_rate_limit(attempts: int) -> float:
-    longest = min(MAX_BACKOFF_AT_RATE_LIMIT, FIRST_BACKOFF_AT_RATE_LIMIT * 2 ** (attempts - 1))
-    return random.uniform(longest * 3 / 4, longest)
-
-
-def retry_after_seconds(headers: Mapping[str, str], now: datetime) -> float | None:
-    """The pause that a Retry-After header asks for, at most MAX_RETRY_AFTER; None without a readable one.
-
-    A date is compared with the response's Date, as the local clock, which says C(now), may be wrong.
-    """
-    value = headers.get("Retry-After")
-    if value is None:
-        return None
-    try:
-        if re.fullmatch(r"\s*[0-9]+\s*", value):
-            return float(min(int(value), MAX_RETRY_AFTER))
-        sent_at = parsedate_to_datetime(headers["Date"]) if "Date" in headers else now
-        return min(max((parsedate_to_datetime(value) - sent_at).total_seconds(), 0.0), MAX_RETRY_AFTER)
-    except (TypeError, ValueError, IndexError, OverflowError):
-        return None
 
 
 # Attempts without a response

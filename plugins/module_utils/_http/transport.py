@@ -49,7 +49,7 @@ class Transport:
                 may_retry = False
             pause = None
             if may_retry and attempts <= retries:
-                from .failures import pause_before_retry  # most tasks meet no error
+                from .backoff import pause_before_retry  # most tasks meet no error
 
                 pause = pause_before_retry(attempts, response, self._clock.utcnow())
             if pause is None or (deadline and pause >= deadline.remaining()):

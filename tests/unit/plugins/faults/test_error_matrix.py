@@ -20,7 +20,7 @@ from ansible.inventory.data import InventoryData
 from ansible.parsing.dataloader import DataLoader
 from ansible.plugins.loader import inventory_loader
 
-from ansible_collections.clouddb.control.plugins.module_utils._http.failures import MAX_BACKOFF, MAX_RETRY_AFTER
+from ansible_collections.clouddb.control.plugins.module_utils._http.backoff import MAX_BACKOFF, MAX_RETRY_AFTER
 from ansible_collections.clouddb.control.plugins.modules import (
     api_key,
     api_key_info,
