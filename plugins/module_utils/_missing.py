@@ -34,7 +34,7 @@ def no_project(found: Projects, filters: Filters, query: Mapping[str, Any]) -> P
     sentences = [f"There is no project with {' and '.join(conditions)}." if conditions else "There are no projects."]
     if filters.name and filters.name not in found.names and (near := similar(filters.name, found.names)):
         sentences.append(f"Did you mean {' or '.join(displayable(name, 100) for name in near)}?")
-    sentences += found.warnings() or ["Check the options, and whether the API key may access the project."]
+    sentences += found.warnings or ["Check the options, and whether the API key may access the project."]
     details: dict[str, Any] = {**wanted, **({"query": dict(query)} if query else {})}
     if found.unavailable_ids:
         details["unavailable_project_ids"] = found.unavailable_ids

@@ -4,28 +4,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 from ._errors import InvalidOption
 from ._http.client import Client
-from ._http.response import pages
+from ._http.response import Response, pages
 from ._options import Fields, identifier, not_blank, query_parameters
 
 
 class Projects(NamedTuple):
-    """The projects, the ids of those that the service could not include in its list, and the names of all that it listed."""
+    """The projects, the ids of those that the service could not include, a warning if there are any, and all listed names."""
 
     projects: list[dict[str, Any]]
     unavailable_ids: list[str]
+    warnings: list[str]
     names: set[str]
-
-    def warnings(self) -> list[str]:
-        """A warning that names the missing projects; empty when the list is complete."""
-        if not self.unavailable_ids:
-            return []
-        ids = ", ".join(self.unavailable_ids)
-        return [f"The project list is incomplete. The service could not include: {ids}. Try again later."]
 
 
 class Filters(NamedTuple):
@@ -54,20 +48,29 @@ def list_projects(
     """
     fields = fields or Fields()
     projects: list[dict[str, Any]] = []
-    listed: set[str] = set()
-    names: set[str] = set()
+    names: dict[str, str] = {}
     unavailable: dict[str, None] = {}
     for page in pages(client, "projects", field="projects", query=query, page_size=page_size, id=str):
         projects += fields.reduce(filter(filters.matches, page.items))
-        listed.update(project["id"] for project in page.items)
-        names.update(str(project.get("name", "")) for project in page.items)
-        ids = page.response.object().get("unavailable_project_ids") or []
-        if not isinstance(ids, list):
-            raise page.response.unexpected("its field 'unavailable_project_ids' should be an array")
-        unavailable.update(dict.fromkeys(map(page.response.require_id, ids)))
+        names.update((project["id"], str(project.get("name", ""))) for project in page.items)
+        unavailable.update(dict.fromkeys(unavailable_ids(page.response)))
     # The service may be able to include a project by the time that it lists another page.
-    missing = [project_id for project_id in unavailable if project_id not in listed]
-    return Projects(projects, missing, names)
+    missing = [project_id for project_id in unavailable if project_id not in names]
+    return Projects(projects, missing, incomplete_list(missing), {*names.values()})
+
+
+def unavailable_ids(page: Response) -> list[str]:
+    """The ids of projects that the service could not include in this page of its list. Raises UnexpectedResponse."""
+    ids = page.json.get("unavailable_project_ids") if isinstance(page.json, dict) else None
+    if not isinstance(ids, (list, type(None))):
+        raise page.unexpected("its field 'unavailable_project_ids' should be an array")
+    return list(map(page.require_id, ids or []))
+
+
+def incomplete_list(ids: Collection[str]) -> list[str]:
+    """A warning that names the unavailable projects; empty if there are none."""
+    named = ", ".join(ids)
+    return [f"The project list is incomplete. The service could not include: {named}. Try again later."] if ids else []
 
 
 def checked_query(params: Mapping[str, Any]) -> dict[str, Any]:

@@ -136,7 +136,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
         "base_url": params["base_url"],
         "projects": found.projects,
         "unavailable_project_ids": found.unavailable_ids,
-        "warnings": found.warnings() + fields.warnings(),
+        "warnings": found.warnings + fields.warnings(),
     }
 
 

@@ -191,7 +191,7 @@ def map_account(
     """
     found = list_projects(client, query=query, fields=Fields(["id"]))
     results, warnings = map_projects([project["id"] for project in found.projects], function, workers)
-    return list(results.values()), found.warnings() + warnings
+    return list(results.values()), found.warnings + warnings
 
 
 def map_projects(

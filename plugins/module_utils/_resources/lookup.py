@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._errors import ClouddbError, InvalidOption
-from .._http.client import Client, path_of
+from .._http.client import Client
 from .._http.response import Response, pages
+from .._projects import incomplete_list, unavailable_ids
 from .._untrusted import displayable
 from .compare import contains, fields_of
 
@@ -38,11 +39,11 @@ class ResourceError(ClouddbError):
 
 
 class Listed(NamedTuple):
-    """The resources of a list, and the ids of those that the service could not include, with a sentence about them."""
+    """The resources of a list, the ids of the projects that the service could not include, and a warning if there are any."""
 
     items: list[Resource]
-    unavailable: list[str]
-    problem: str
+    unavailable_ids: list[str]
+    warnings: list[str]
 
 
 def list_resources(
@@ -57,16 +58,14 @@ def list_resources(
     Raises what Client raises.
     """
     items: list[Resource] = []
-    unavailable: set[str] = set()
+    unavailable: dict[str, None] = {}
     for page in pages(client, *segments, field=field, query=query, first=first):
         items += page.items
-        ids = page.response.json.get("unavailable_project_ids") if isinstance(page.response.json, dict) else None
-        unavailable.update(map(str, ids if isinstance(ids, list) else []))
+        unavailable.update(dict.fromkeys(unavailable_ids(page.response)))
     # Another page may have them.
-    missing = sorted(unavailable - {str(item.get("id")) for item in items})
-    ids = displayable(", ".join(missing))
-    problem = f"The list {path_of(segments)} is incomplete. The service could not include: {ids}. Try again later."
-    return Listed(items, missing, problem if missing else "")
+    listed = {str(item.get("id")) for item in items}
+    missing = [project_id for project_id in unavailable if project_id not in listed]
+    return Listed(items, missing, incomplete_list(missing))
 
 
 def require_array(response: Response, field: str | None) -> None:
@@ -114,8 +113,8 @@ def select(listed: Listed, alternatives: Sequence[Mapping[str, Any]], plan: Plan
     matching = ([item for item in items if contains(item, match)] for match in alternatives)
     found = next(filter(None, matching), [])
     found = [item for item in found if own_state(item) != GOING] or found
-    if not found and listed.problem:
-        raise ResourceError("incomplete_list", f"No resource matches {plan.selector}. {listed.problem}")
+    if not found and listed.warnings:
+        raise ResourceError("incomplete_list", f"No resource matches {plan.selector}. {listed.warnings[0]}")
     if len(found) > 1:
         named = ", ".join(map(label_of, found[:MAX_NAMED]))
         more = f" and {len(found) - MAX_NAMED} more" if len(found) > MAX_NAMED else ""

@@ -91,8 +91,8 @@ def _selected(option: str, listed: Listed, text: str, may_be_missing: bool) -> s
 
 def not_found(option: str, listed: Listed, text: str) -> ClouddbError:
     """The error for an option that names a resource that is not in its list."""
-    if listed.problem:
-        return ResourceError("incomplete_list", f"{option}: there is no {option} '{text}'. {listed.problem}")
+    if listed.warnings:
+        return ResourceError("incomplete_list", f"{option}: there is no {option} '{text}'. {listed.warnings[0]}")
     near = similar(text, {str(each.get("name")) for each in listed.items})
     hint = f"Did you mean {' or '.join(near)}?" if near else "Check its name, and whether the API key may access it."
     return ResourceNotFound(option, f"there is no {option} '{text}'. {hint}")

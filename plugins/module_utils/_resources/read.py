@@ -50,11 +50,10 @@ def _read_list(client: Client, plan: Plan, first: Response) -> Result:
     listed = list_resources(client, plan.segments, field, plan.query, first)
     rest = {name: value for name, value in first.json.items() if name != "pagination"} if field else {}
     if "unavailable_project_ids" in rest:
-        rest["unavailable_project_ids"] = listed.unavailable
+        rest["unavailable_project_ids"] = listed.unavailable_ids
     found, warnings = select(listed, [plan.find.match], plan) if plan.find and plan.find.match else (None, [])
     json = {**rest, field: listed.items} if field else listed.items
-    warnings += filter(None, [listed.problem])
-    return result_of(found, found, json=json, status=first.status, warnings=warnings)
+    return result_of(found, found, json=json, status=first.status, warnings=warnings + listed.warnings)
 
 
 def _array_in(response: Response, name: str) -> str | None:

@@ -35,7 +35,7 @@ def test_returns_all_projects_of_all_pages_with_all_fields(serve: Serve) -> None
     served = serve(page("projects", [SHOP, SHOP_US], "1"), page("projects", [BLOG], "2"), page("projects", []))
     found = list_projects(served.client, page_size=2)
     assert found.projects == [SHOP, SHOP_US, BLOG]
-    assert (found.unavailable_ids, found.warnings()) == ([], [])
+    assert (found.unavailable_ids, found.warnings) == ([], [])
     assert served.targets == ["/projects?limit=2", "/projects?limit=2&cursor=1", "/projects?limit=2&cursor=2"]
 
 
@@ -61,7 +61,7 @@ def test_incomplete_list_warns_with_the_ids_of_all_pages(serve: Serve) -> None:
     found = list_projects(serve(first, second).client, Filters(name="shop"))
     assert found.projects == [SHOP]
     assert found.unavailable_ids == ["lost-1", "lost-2", "lost-3"]
-    [warning] = found.warnings()
+    [warning] = found.warnings
     assert "lost-1, lost-2, lost-3" in warning
 
 
