@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import quote
 
 from .._clock import SYSTEM_CLOCK, Clock, Deadline
-from .._untrusted import UnsupportedJson, decode
+from .._untrusted import decode
 from .connection import Connection
 from .response import Response
 from .session import MAX_CONNECTIONS, Request
@@ -101,9 +101,9 @@ class Client:
         retry_locked: bool = True,
         may_be_empty: bool = False,
     ) -> Response:
-        """Send any request. A status that C(accept) lacks is raised as a StatusError.
+        """Send any request. Raises StatusError for a status that C(accept) lacks.
 
-        Even an accepted one is, except for a success, if it would hide that an earlier attempt may have been carried out.
+        An accepted error status is raised as well if it would hide that an earlier attempt may have changed something.
         Without C(retry_locked), a 423 is not retried. With C(may_be_empty), the JSON of an empty body is None.
         """
         request = Request(method, path_of(segments), _new_uuid(), query, body)
@@ -119,18 +119,12 @@ class Client:
             return result
         try:
             value = decode(response.content)
-            return result._replace(
-                json=self.connection.masked(value, content=response.content) if self._masks else value
-            )
-        except UnsupportedJson as error:
-            problem = self.connection.masked_text(str(error))
-        except RecursionError:
-            problem = "it has too many levels of arrays and objects"
-        except ValueError:
-            from .failures import json_problem  # most tasks meet no error
+            json = self.connection.masked(value, content=response.content) if self._masks else value
+        except (RecursionError, ValueError) as error:
+            from .failures import json_problem  # most responses are JSON
 
-            problem = json_problem(response.content)
-        raise result.unexpected(problem)
+            raise result.unexpected(json_problem(error, response.content, self.connection)) from None
+        return result._replace(json=json)
 
     def _learn_service_time(self, date: str | None) -> None:
         try:

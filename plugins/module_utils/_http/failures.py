@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from .._clock import Clock
 from .._errors import sentence
-from .._untrusted import decode, displayable
+from .._untrusted import UnsupportedJson, decode, displayable
 from .attempt import AttemptError
 from .backoff import retry_after_seconds
 from .connection import Connection
@@ -307,8 +307,15 @@ def _scalar(value: Any) -> str:
     return str(value) if isinstance(value, (str, int)) and not isinstance(value, bool) else ""
 
 
-def json_problem(content: bytes) -> str:
-    """What is wrong with a body that is not JSON."""
+# Bodies that are not JSON
+
+
+def json_problem(error: Exception, content: bytes, connection: Connection) -> str:
+    """Why a body could not be decoded, as the end of a sentence; C(error) is the one that decode() has raised."""
+    if isinstance(error, UnsupportedJson):
+        return connection.masked_text(str(error))
+    if isinstance(error, RecursionError):
+        return "it has too many levels of arrays and objects"
     if not content.strip():
         return "its body is empty"
     if content.lstrip()[:1] == b"<":
