@@ -10,7 +10,7 @@ from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 from starlette.routing import compile_path
 
@@ -97,8 +97,10 @@ def open_store(settings: Settings) -> Store:
     return store
 
 
-async def handle_http_exception(request: Request, error: Exception) -> JSONResponse:
+async def handle_http_exception(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
+    if error.status_code == 204:
+        return Response(status_code=204)
     if error.status_code == 405:
         allowed = ", ".join(allowed_methods(request.app, request.scope["path"]))
         message = f"method {request.method} is not allowed; use one of {allowed}"

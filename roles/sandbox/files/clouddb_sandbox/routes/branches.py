@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Query
 
 from .. import branches, computes, connections, databases, operations, roles
 from ..paths import BASE_PATH
@@ -19,7 +19,15 @@ from ..response_models import (
     BranchListResponse,
     BranchOperationsResponse,
 )
-from .dependencies import DELETED_BEFORE, Cursor, PageLimit, SandboxDependency, error_responses, page_size
+from .dependencies import (
+    Cursor,
+    PageLimit,
+    SandboxDependency,
+    deletion_responses,
+    error_responses,
+    page_size,
+    to_delete,
+)
 
 router = APIRouter(prefix=BASE_PATH + "/projects/{project_id}/branches", tags=["Branches"])
 
@@ -80,18 +88,11 @@ def update_branch(
         return BranchOperationsResponse(branch=branches.update(tx, branch, body.branch), operations=[])
 
 
-@router.delete(
-    "/{branch_id}",
-    response_model=BranchOperationsResponse,
-    responses=DELETED_BEFORE | error_responses(404, 422, 423),
-    response_model_exclude_none=True,
-)
-def delete_branch(sandbox: SandboxDependency, project_id: str, branch_id: str) -> BranchOperationsResponse | Response:
+@router.delete("/{branch_id}", responses=deletion_responses(404, 422, 423), response_model_exclude_none=True)
+def delete_branch(sandbox: SandboxDependency, project_id: str, branch_id: str) -> BranchOperationsResponse:
     """Deletes a branch with its compute, databases and roles. The default branch and parents cannot be deleted."""
     with sandbox.store.transaction() as tx:
-        branch = branches.find(tx, project_id, branch_id)
-        if branch is None:
-            return Response(status_code=204)
+        branch = to_delete(branches.find(tx, project_id, branch_id))
         branches.require_deletable(tx, branch)
         operations.refuse_if_locked(tx, project_id, branch.id)
         started = computes.suspend(tx, branch)

@@ -4,13 +4,13 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter
 
 from .. import branches, computes, databases, operations, roles
 from ..paths import BASE_PATH
 from ..request_models import DatabaseCreateRequest, DatabaseUpdateRequest
 from ..response_models import DatabaseListResponse, DatabaseOperationsResponse, DatabaseResponse
-from .dependencies import DELETED_BEFORE, SandboxDependency, error_responses
+from .dependencies import SandboxDependency, deletion_responses, error_responses, to_delete
 
 router = APIRouter(prefix=BASE_PATH + "/projects/{project_id}/branches/{branch_id}/databases", tags=["Databases"])
 
@@ -59,21 +59,14 @@ def update_database(
         return DatabaseOperationsResponse(database=changed, operations=[computes.apply_config(tx, branch)])
 
 
-@router.delete(
-    "/{database_name}",
-    response_model=DatabaseOperationsResponse,
-    responses=DELETED_BEFORE | error_responses(404, 423),
-    response_model_exclude_none=True,
-)
+@router.delete("/{database_name}", responses=deletion_responses(404, 423), response_model_exclude_none=True)
 def delete_database(
     sandbox: SandboxDependency, project_id: str, branch_id: str, database_name: str
-) -> DatabaseOperationsResponse | Response:
+) -> DatabaseOperationsResponse:
     """Deletes a database."""
     with sandbox.store.transaction() as tx:
         branch = branches.get(tx, project_id, branch_id)
-        database = databases.find(tx, branch.id, database_name)
-        if database is None:
-            return Response(status_code=204)
+        database = to_delete(databases.find(tx, branch.id, database_name))
         operations.refuse_if_locked(tx, project_id, branch.id)
         databases.delete(tx, database)
         return DatabaseOperationsResponse(database=database, operations=[computes.apply_config(tx, branch)])

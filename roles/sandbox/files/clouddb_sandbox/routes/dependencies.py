@@ -4,12 +4,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
-from fastapi import Depends, Query, Request
+from fastapi import Depends, HTTPException, Query, Request
 
 from ..response_models import ErrorResponse
 from ..state import SandboxState
+
+Resource = TypeVar("Resource")
 
 
 async def get_sandbox(request: Request) -> SandboxState:
@@ -31,10 +33,6 @@ async def get_unavailable_ids(request: Request) -> list[str]:
 SandboxDependency = Annotated[SandboxState, Depends(get_sandbox)]
 PageLimit = Annotated[int | None, Depends(get_page_limit)]
 UnavailableIds = Annotated[list[str], Depends(get_unavailable_ids)]
-# The public service's response to a request to delete something that does not exist.
-DELETED_BEFORE: dict[int | str, dict[str, Any]] = {
-    204: {"description": "It does not exist, or has been deleted already"}
-}
 Cursor = Annotated[str | None, Query(description="cursor of the previous page")]
 
 
@@ -46,3 +44,15 @@ def page_size(limit: int, page_limit: int | None) -> int:
 def error_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Describe an endpoint's error responses for the OpenAPI document. Every endpoint has 401."""
     return {status: {"model": ErrorResponse} for status in (401, *statuses)}
+
+
+def to_delete(found: Resource | None) -> Resource:
+    """Return the resource that a request deletes. If there is none, the response is a 204, as that of the public service."""
+    if found is None:
+        raise HTTPException(204)
+    return found
+
+
+def deletion_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Describe the responses of an endpoint that uses to_delete(), other than its success."""
+    return {204: {"description": "It does not exist, or has been deleted already"}, **error_responses(*statuses)}

@@ -24,7 +24,7 @@ def list_operations(
     limit: Annotated[int, Query(ge=1, le=1000)] = 50,
     cursor: Cursor = None,
 ) -> OperationListResponse:
-    """Lists operations of a project, newest first, also of a deleted one."""
+    """Lists operations of a project, newest first, even of a deleted one."""
     with sandbox.store.transaction() as tx:
         projects.require_known(tx, project_id)
         return operations.list_page(tx, project_id, cursor, page_size(limit, page_limit))

@@ -7,7 +7,7 @@ A password is only in the responses to requests that create, reset or reveal it.
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter
 
 from .. import branches, computes, operations, roles
 from ..paths import BASE_PATH
@@ -19,7 +19,7 @@ from ..response_models import (
     RolePasswordResponse,
     RoleResponse,
 )
-from .dependencies import DELETED_BEFORE, SandboxDependency, error_responses
+from .dependencies import SandboxDependency, deletion_responses, error_responses, to_delete
 
 router = APIRouter(prefix=BASE_PATH + "/projects/{project_id}/branches/{branch_id}/roles", tags=["Roles"])
 
@@ -56,21 +56,12 @@ def get_role(sandbox: SandboxDependency, project_id: str, branch_id: str, role_n
         return RoleResponse(role=roles.get(tx, branch.id, role_name))
 
 
-@router.delete(
-    "/{role_name}",
-    response_model=RoleOperationsResponse,
-    responses=DELETED_BEFORE | error_responses(404, 423),
-    response_model_exclude_none=True,
-)
-def delete_role(
-    sandbox: SandboxDependency, project_id: str, branch_id: str, role_name: str
-) -> RoleOperationsResponse | Response:
-    """Deletes a role, also one that owns databases."""
+@router.delete("/{role_name}", responses=deletion_responses(404, 423), response_model_exclude_none=True)
+def delete_role(sandbox: SandboxDependency, project_id: str, branch_id: str, role_name: str) -> RoleOperationsResponse:
+    """Deletes a role, even one that owns databases."""
     with sandbox.store.transaction() as tx:
         branch = branches.get(tx, project_id, branch_id)
-        role = roles.find(tx, branch.id, role_name)
-        if role is None:
-            return Response(status_code=204)
+        role = to_delete(roles.find(tx, branch.id, role_name))
         operations.refuse_if_locked(tx, project_id, branch.id)
         roles.delete(tx, role)
         return RoleOperationsResponse(role=role, operations=[computes.apply_config(tx, branch)])
