@@ -14,6 +14,7 @@ from .clock import format_timestamp, to_microseconds
 from .pagination import encode_cursor, select_page
 from .request_models import BranchChanges, NewBranch
 from .response_models import Branch, BranchListResponse, NextPagination, Operation
+from .responses import unique_name
 from .store import Transaction
 
 DEFAULT_BRANCH = "main"
@@ -45,18 +46,12 @@ def insert(tx: Transaction, parent: Branch, fields: NewBranch) -> Branch:
 def insert_row(
     tx: Transaction, project_id: str, branch_id: str, name: str, parent_id: str | None, created_at: int
 ) -> Branch:
-    try:
+    with unique_name(f"project {project_id}", "branch", name):
         tx.db.execute(
             "INSERT INTO branches (id, project_id, parent_id, name, created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?)",
             (branch_id, project_id, parent_id, name, created_at, created_at),
         )
-    except sqlite3.IntegrityError as error:
-        raise name_exists(project_id, name) from error
     return get(tx, project_id, branch_id)
-
-
-def name_exists(project_id: str, name: str) -> HTTPException:
-    return HTTPException(409, f"project {project_id} has a branch named {name} already")
 
 
 def list_page(tx: Transaction, project_id: str, cursor: str | None, limit: int) -> BranchListResponse:
@@ -108,13 +103,11 @@ def start_creation(tx: Transaction, branch: Branch, action: str) -> Operation:
 def update(tx: Transaction, branch: Branch, changes: BranchChanges) -> Branch:
     """Change the fields that are given. Raises a 409 error if the name exists, and a 422 error if the branch must not expire."""
     name = changes.name or branch.name
-    try:
+    with unique_name(f"project {branch.project_id}", "branch", name):
         tx.db.execute(
             "UPDATE branches SET name = ?, protected = coalesce(?, protected), updated_at = ? WHERE id = ?",
             (name, changes.protected, tx.unique_time(), branch.id),
         )
-    except sqlite3.IntegrityError as error:
-        raise name_exists(branch.project_id, name) from error
     if "expires_at" in changes.model_fields_set:
         expires_at = to_microseconds(changes.expires_at) if changes.expires_at else None
         tx.db.execute("UPDATE branches SET expires_at = ? WHERE id = ?", (expires_at, branch.id))

@@ -10,24 +10,19 @@ from fastapi import HTTPException
 
 from .clock import format_timestamp
 from .response_models import Database
+from .responses import unique_name
 from .store import Transaction
 
 
 def insert(tx: Transaction, branch_id: str, name: str, owner_name: str, created_at: int | None = None) -> Database:
     """Insert a database. Raises a 409 error if the name exists."""
     created_at = created_at or tx.unique_time()
-    try:
+    with unique_name(f"branch {branch_id}", "database", name):
         tx.db.execute(
             "INSERT INTO databases (branch_id, name, owner_name, created_at, updated_at) VALUES (?, ?, ?, ?, ?)",
             (branch_id, name, owner_name, created_at, created_at),
         )
-    except sqlite3.IntegrityError as error:
-        raise name_exists(branch_id, name) from error
     return get(tx, branch_id, name)
-
-
-def name_exists(branch_id: str, name: str) -> HTTPException:
-    return HTTPException(409, f"branch {branch_id} has a database named {name} already")
 
 
 def copy(tx: Transaction, source_branch_id: str, branch_id: str, created_at: int) -> None:
@@ -59,13 +54,11 @@ def get(tx: Transaction, branch_id: str, name: str) -> Database:
 
 def update(tx: Transaction, database: Database, name: str, owner_name: str) -> Database:
     """Rename a database and set its owner. Raises a 409 error if another one has this name."""
-    try:
+    with unique_name(f"branch {database.branch_id}", "database", name):
         tx.db.execute(
             "UPDATE databases SET name = ?, owner_name = ?, updated_at = ? WHERE id = ?",
             (name, owner_name, tx.unique_time(), database.id),
         )
-    except sqlite3.IntegrityError as error:
-        raise name_exists(database.branch_id, name) from error
     return get(tx, database.branch_id, name)
 
 

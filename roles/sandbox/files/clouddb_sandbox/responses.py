@@ -4,9 +4,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from http import HTTPStatus
 
+from fastapi import HTTPException
 from fastapi.responses import JSONResponse
 from starlette.types import Scope
 
@@ -20,3 +23,12 @@ def error_response(scope: Scope, status: int, message: str, headers: Mapping[str
         code = ""
     body = ErrorResponse(message=message, code=code, request_id=scope["state"]["request_id"])
     return JSONResponse(body.model_dump(), status, headers=headers)
+
+
+@contextmanager
+def unique_name(parent: str, kind: str, name: str) -> Iterator[None]:
+    """Raise a 409 error if the database refuses the name, because the parent has another resource of this kind and name."""
+    try:
+        yield
+    except sqlite3.IntegrityError as error:
+        raise HTTPException(409, f"{parent} has a {kind} named {name} already") from error

@@ -11,6 +11,7 @@ from fastapi import HTTPException
 
 from .clock import format_timestamp
 from .response_models import Role, RoleWithPassword
+from .responses import unique_name
 from .store import Transaction
 
 
@@ -21,13 +22,11 @@ def generate_password() -> str:
 def insert(tx: Transaction, branch_id: str, name: str, created_at: int | None = None) -> RoleWithPassword:
     """Insert a role with a random password. Raises a 409 error if the name exists."""
     created_at = created_at or tx.unique_time()
-    try:
+    with unique_name(f"branch {branch_id}", "role", name):
         tx.db.execute(
             "INSERT INTO roles (branch_id, name, password, created_at, updated_at) VALUES (?, ?, ?, ?, ?)",
             (branch_id, name, generate_password(), created_at, created_at),
         )
-    except sqlite3.IntegrityError as error:
-        raise HTTPException(409, f"branch {branch_id} has a role named {name} already") from error
     return get(tx, branch_id, name)
 
 
