@@ -66,9 +66,7 @@ def selected_pages(client: Client, project_id: str, selection: Selection, page_s
     """
     for page in operation_pages(client, project_id, page_size):
         oldest = selection.oldest(client.service_now())
-        recent = [
-            operation for operation in page.items if oldest is None or _created_at(operation, page.response) >= oldest
-        ]
+        recent = [each for each in page.items if oldest is None or require_created_at(page.response, each) >= oldest]
         yield page._replace(items=[operation for operation in recent if selection.matches(operation)])
         if len(recent) < len(page.items):
             return
@@ -113,7 +111,8 @@ def _require_project(response: Response, operation: Operation, project_id: str) 
         raise response.unexpected(f"it has an operation of another project, {displayable(operation['project_id'])}")
 
 
-def _created_at(operation: Operation, response: Response) -> datetime:
+def require_created_at(response: Response, operation: Operation) -> datetime:
+    """The C(created_at) of an operation in the response. Raises UnexpectedResponse if it is not readable."""
     created_at = timestamp_of(operation, "created_at")
     if created_at is None:
         raise response.unexpected(f"the operation {operation['id']} has no readable created_at")

@@ -11,8 +11,9 @@ from .._untrusted import displayable
 
 SUCCEEDED = frozenset({"finished", "skipped"})
 FAILED = frozenset({"failed", "error", "cancelled"})
-PENDING = frozenset({"scheduling", "running", "cancelling"})
-STATUSES = SUCCEEDED | FAILED | PENDING
+# No operation in one of these changes any more, except that the platform may retry one that is C(failed).
+ENDED = SUCCEEDED | FAILED
+STATUSES = ENDED | {"scheduling", "running", "cancelling"}
 ACTIONS = frozenset(
     {
         "apply_config",

@@ -17,7 +17,7 @@ from .._parallel import in_parallel
 from .._timestamps import duration
 from .api import PAGE_SIZE, Selection, selected_pages
 from .poll import poll_operations
-from .status import FAILED, SUCCEEDED
+from .status import ENDED
 from .wait_failure import WaitFailed, aborted, operations_failed, timed_out
 from .wait_state import OperationRef, UnfinishedOperations, WaitState
 
@@ -175,7 +175,7 @@ class Wait:
         selection = Selection(created_after=timedelta(seconds=unlisted.lookback) if unlisted.lookback else None)
         for page in selected_pages(self._retrying_client, unlisted.project_id, selection, PAGE_SIZE):
             for operation in page.items:
-                if operation["status"] not in SUCCEEDED | FAILED:
+                if operation["status"] not in ENDED:
                     self._state.record(OperationRef(unlisted.project_id, operation["id"]), operation)
         self._state.unlisted = None
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from .._clock import Clock
 from .._untrusted import displayable
 from .api import Operation
-from .status import FAILED, PENDING, SUCCEEDED
+from .status import ENDED, FAILED, STATUSES, SUCCEEDED
 
 # After a response has named an operation, the service may return 404 for it for so long.
 MAX_SECONDS_UNKNOWN = 10.0
@@ -88,7 +88,7 @@ class WaitState:
             self.failed_since.setdefault(ref, elapsed)
         else:
             self.failed_since.pop(ref, None)
-        if status not in SUCCEEDED | FAILED | PENDING:
+        if status not in STATUSES:
             self.unknown_statuses.add(status)
 
     def expect(self, operation: Operation) -> None:
@@ -109,7 +109,7 @@ class WaitState:
 
     def awaited(self) -> list[OperationRef]:
         """The operations that are unfinished, not polled yet, or failed if that is not accepted."""
-        ended = SUCCEEDED | FAILED if self.accepts_failure else SUCCEEDED
+        ended = ENDED if self.accepts_failure else SUCCEEDED
         return [
             ref for ref, operation in self.operations.items() if operation is None or operation["status"] not in ended
         ]

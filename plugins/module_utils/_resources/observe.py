@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from .._http.client import Client
 from .._http.errors import NotFound, StatusError
 from .._operations.api import PAGE_SIZE, Operation, operation_pages, time_of_creation
-from .._operations.status import FAILED, SUCCEEDED
+from .._operations.status import ENDED, FAILED, SUCCEEDED
 from .._timestamps import BEGINNING
 from .compare import differing, fields_of
 from .lookup import ABSENT, COMING, GOING, PRESENT, find_resource, own_state
@@ -180,7 +180,7 @@ def judge(
     unfinished = [
         operation
         for operation in requested
-        if operation["status"] not in SUCCEEDED | FAILED and now - time_of_creation(operation, now) <= LOOKBACK
+        if operation["status"] not in ENDED and now - time_of_creation(operation, now) <= LOOKBACK
     ]
     deletions = [operation for operation in about if performs(operation, "delete", resource)]
     if state == GOING or any(operation["status"] not in FAILED for operation in deletions):

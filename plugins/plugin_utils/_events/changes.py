@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 from ...module_utils._http.client import Client
 from ...module_utils._http.errors import NotFound
-from ...module_utils._operations.api import Operation, get_operation, operation_pages
-from ...module_utils._operations.status import FAILED, SUCCEEDED
-from ...module_utils._timestamps import parse_timestamp, timestamp_of
+from ...module_utils._operations.api import Operation, get_operation, operation_pages, require_created_at
+from ...module_utils._operations.status import ENDED
+from ...module_utils._timestamps import parse_timestamp
 
 PAGE_SIZE = 50
 # How many ended operations of a project are remembered.
@@ -82,7 +82,7 @@ class FollowedProject:
 
     def unfinished(self) -> list[str]:
         """The ids of the unfinished operations."""
-        return [each for each, seen in self.remembered.items() if seen.status not in SUCCEEDED | FAILED]
+        return [each for each, seen in self.remembered.items() if seen.status not in ENDED]
 
     def changes(self, result: PollResult) -> list[Change]:
         """The changes that a poll has found, oldest first. Call remember() for each in this order, after it was reported.
@@ -117,7 +117,7 @@ class FollowedProject:
             self.new_since, self.forgotten_until = None, result.unread_before
         for operation_id in result.missing_ids:
             del self.remembered[operation_id]
-        ended = [operation_id for operation_id, seen in self.remembered.items() if seen.status in SUCCEEDED | FAILED]
+        ended = [operation_id for operation_id, seen in self.remembered.items() if seen.status in ENDED]
         for operation_id in ended[:-MAX_REMEMBERED]:
             created_at = parse_timestamp(self.remembered.pop(operation_id).created_at)
             self.forgotten_until = max(created_at, self.forgotten_until or created_at)
@@ -165,8 +165,7 @@ def read_operations(client: Client, followed: FollowedProject) -> PollResult:
     unread_before: datetime | None = None
     for page in operation_pages(client, project_id, PAGE_SIZE):
         for operation in page.items:
-            if timestamp_of(operation, "created_at") is None:
-                raise page.response.unexpected(f"the operation {operation['id']} has no readable created_at")
+            require_created_at(page.response, operation)
             found[operation["id"]] = operation
         if any(map(followed.is_reached, page.items)):
             unread_before = parse_timestamp(page.items[-1]["created_at"])
