@@ -172,6 +172,7 @@ from ..module_utils._operations.api import (
     PAGE_SIZE,
     Operation,
     Selection,
+    Summary,
     count_operations,
     find_operations,
     list_operations,
@@ -205,25 +206,23 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
         return map_account(client, function, workers, query) if project_id is None else ([function(project_id)], [])
 
     operations: list[Operation] = []
+    counts: list[Summary] = []
     warnings = unknown_values(params, "status", STATUSES) + unknown_values(params, "action", ACTIONS)
     missing: list[str] = []
     if NOT_CREATED_ID in (project_id, selection.branch_id, selection.endpoint_id):
-        counted = summary([])
-    elif params["summary_only"] and operation_ids is None:
+        pass  # what an earlier task would create has no operations yet
+    elif operation_ids is not None:
+        operations = find_operations(client, project_id, operation_ids, workers)
+    elif params["summary_only"]:
         counts, missing = in_projects(partial(count_operations, client, selection=selection, page_size=page_size))
-        counted = summed(counts)
     else:
-        if project_id is not None and operation_ids is not None:
-            lists = [find_operations(client, project_id, operation_ids, workers)]
-        else:
-            list_of = partial(list_operations, client, selection=selection, page_size=page_size, fields=fields)
-            lists, missing = in_projects(list_of)
+        list_of = partial(list_operations, client, selection=selection, page_size=page_size, fields=fields)
+        lists, missing = in_projects(list_of)
         operations = newest_first(chain.from_iterable(lists), selection.max_results)
-        counted = summary(operations)
     return {
         "changed": False,
         **({} if params["summary_only"] else {"operations": fields.reduce(operations)}),
-        "summary": counted,
+        "summary": summed(counts or [summary(operations)]),
         "warnings": warnings + missing + fields.warnings(),
     }
 
