@@ -311,7 +311,7 @@ class Engine:
         plan, memory, clock = self._plan, self._memory, self._client.clock
         self._begin_waiting()
         # All waits of a task share one timeout, except that api_request has one of its own for this wait.
-        if plan.options is None:
+        if plan.is_api_request:
             memory.deadline = None
         memory.lock_deadline = memory.lock_deadline or memory.deadline or clock.monotonic() + self._lock_timeout
         remaining = memory.lock_deadline - clock.monotonic()

@@ -98,7 +98,7 @@ def find_resource(
         fields = fields_of(plan.body, {})
         alternatives.append({field: fields.get(field, value) for field, value in find.match.items()})
     first = client.get(*find.segments, query=find.query)
-    if plan.options is None:
+    if plan.is_api_request:
         require_array(first, find.field)
     return select(list_resources(client, find.segments, find.field, find.query, first), alternatives, plan)
 
@@ -118,11 +118,9 @@ def select(listed: Listed, alternatives: Sequence[Mapping[str, Any]], plan: Plan
     if len(found) > 1:
         named = ", ".join(map(label_of, found[:MAX_NAMED]))
         more = f" and {len(found) - MAX_NAMED} more" if len(found) > MAX_NAMED else ""
-        advice = (
-            "Add a field to find.match that only one has."
-            if plan.options is None
-            else "Set the id of one, or rename one."
-        )
+        advice = "Set the id of one, or rename one."
+        if plan.is_api_request:
+            advice = "Add a field to find.match that only one has."
         problem = f"{plan.request_line} is about one resource, but {len(found)} match {plan.selector}"
         raise ResourceError("ambiguous_match", f"{problem}: {named}{more}. {advice}")
     if found:

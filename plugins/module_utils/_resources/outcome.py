@@ -54,7 +54,7 @@ def no_match(plan: Plan, seen: Observation) -> ClouddbError:
     if seen.resource:
         problem = f"{label_of(seen.resource)} is being deleted"
         return ResourceError("no_match", f"{problem}, so {plan.request_line} cannot change it.")
-    if plan.options is not None:
+    if not plan.is_api_request:
         return ResourceNotFound(
             plan.selector, "no resource has this value. Check it, and whether the API key may access it."
         )
@@ -84,7 +84,7 @@ def locked(
     plan: Plan, error: RequestFailed, lock_timeout: float, locking: Sequence[str], may_have_acted: bool
 ) -> ResourceError:
     """The error for a project that stayed locked, with the ids of its unfinished operations."""
-    option = "lock_timeout" if plan.options is None else "timeout"
+    option = "lock_timeout" if plan.is_api_request else "timeout"
     message = f"{error} The project stayed locked for {round(lock_timeout, 1):g} s ({option})"
     message += "." if may_have_acted else ", so the request was not carried out."
     if locking:

@@ -59,9 +59,14 @@ class Plan(NamedTuple):
     options: Mapping[str, str] | None = None
 
     @property
+    def is_api_request(self) -> bool:
+        """Whether this is a task of api_request, not of a module for one kind of resource."""
+        return self.options is None
+
+    @property
     def selector(self) -> str:
         """The option that selects the resource, for messages."""
-        return "find" if self.options is None or self.find is None else " and ".join(self.find.match)
+        return "find" if self.is_api_request or self.find is None else " and ".join(self.find.match)
 
     @property
     def request_line(self) -> str:
