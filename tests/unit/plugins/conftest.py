@@ -1,19 +1,23 @@
 # Copyright (c) clouddb.control contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""An environment without settings for proxies, certificates and the service, and scripted services."""
+"""An environment without settings for proxies, certificates and the service, scripted services, and sandboxes."""
 
 from __future__ import annotations
 
 import ssl
 from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from ansible_collections.clouddb.control.tests.unit.support.environment import clear_environment
+from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import Scripted, Serve, scripted
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import Reply, scripted_service
+
+if TYPE_CHECKING:
+    from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
 
 @pytest.fixture(autouse=True)
@@ -30,3 +34,24 @@ def serve() -> Iterator[Serve]:
             return scripted(running.enter_context(scripted_service(*script, tls=tls)), **options)
 
         yield start
+
+
+@pytest.fixture
+def seed() -> dict[str, Any]:
+    """The content of the account of the sandbox; test files override it."""
+    return {}
+
+
+@pytest.fixture
+def sandbox(tmp_path_factory: pytest.TempPathFactory, seed: dict[str, Any]) -> Iterator[Sandbox]:
+    # The sandbox needs a later Python than the oldest one of targets, where the tests of module_utils run.
+    from ansible_collections.clouddb.control.tests.unit.support.sandbox import running_sandbox
+
+    with running_sandbox(tmp_path_factory.mktemp("sandbox"), **seed) as running:
+        yield running
+
+
+@pytest.fixture
+def clock(sandbox: Sandbox) -> FakeClock:
+    """A clock whose pauses take no time and advance the sandbox's clock."""
+    return FakeClock(on_sleep=sandbox.advance)

@@ -1,6 +1,6 @@
 # Copyright (c) clouddb.control contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A sandbox behind a proxy that injects errors, and a clock whose pauses take no time."""
+"""A proxy before the sandbox that injects errors, and a clock whose pauses take no time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ansible_collections.clouddb.control.tests.unit.plugins.faults.faulty_proxy 
 from ansible_collections.clouddb.control.tests.unit.plugins.faults.hostile_network import are_namespaces_permitted
 from ansible_collections.clouddb.control.tests.unit.support.attempt_timeouts import time_out_when_hanging
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
-from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox, running_sandbox
+from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import scripted_service
 
 # A skipped test counts as failed, and a container may not be allowed to build networks.
@@ -36,18 +36,6 @@ def time_for_the_last_poll(monkeypatch: pytest.MonkeyPatch) -> None:
 def is_soak(request: pytest.FixtureRequest) -> bool:
     """Whether to test every case (--hypothesis-profile=soak), which takes long."""
     return bool(request.config.getoption("--hypothesis-profile", None) == "soak")
-
-
-@pytest.fixture
-def seed() -> dict[str, Any]:
-    """The content of the account; test files override it."""
-    return {}
-
-
-@pytest.fixture
-def sandbox(tmp_path_factory: pytest.TempPathFactory, seed: dict[str, Any]) -> Iterator[Sandbox]:
-    with running_sandbox(tmp_path_factory.mktemp("sandbox"), **seed) as running:
-        yield running
 
 
 @pytest.fixture

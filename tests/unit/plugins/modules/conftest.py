@@ -1,12 +1,10 @@
 # Copyright (c) clouddb.control contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A sandbox for each test, a clock that also advances the sandbox's clock, and a client that uses both."""
+"""A client of a sandbox, and a clock for main()."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
-from typing import Any
 
 import pytest
 
@@ -16,7 +14,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._http.connection i
 from ansible_collections.clouddb.control.plugins.module_utils._operations import wait
 from ansible_collections.clouddb.control.plugins.module_utils._resources import engine
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
-from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox, running_sandbox
+from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
 
 @pytest.fixture(autouse=True)
@@ -24,24 +22,6 @@ def time_for_the_last_poll(monkeypatch: pytest.MonkeyPatch) -> None:
     """The fake clock is stopped, so LAST_POLL_SECONDS is real time; make it long enough."""
     monkeypatch.setattr(wait, "LAST_POLL_SECONDS", 60.0)
     monkeypatch.setattr(engine, "LAST_POLL_SECONDS", 60.0)
-
-
-@pytest.fixture
-def seed() -> dict[str, Any]:
-    """The content of the account; test files override it."""
-    return {}
-
-
-@pytest.fixture
-def sandbox(tmp_path_factory: pytest.TempPathFactory, seed: dict[str, Any]) -> Iterator[Sandbox]:
-    with running_sandbox(tmp_path_factory.mktemp("sandbox"), **seed) as running:
-        yield running
-
-
-@pytest.fixture
-def clock(sandbox: Sandbox) -> FakeClock:
-    """A clock whose pauses take no time and advance the sandbox's clock."""
-    return FakeClock(on_sleep=sandbox.advance)
 
 
 @pytest.fixture

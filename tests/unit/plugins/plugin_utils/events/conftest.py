@@ -1,6 +1,6 @@
 # Copyright (c) clouddb.control contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The fixtures of the modules' tests, and an event source that runs on their clock, against a sandbox or an account in memory."""
+"""An event source that runs on a fake clock, against a sandbox or an account in memory."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ from ansible_collections.clouddb.control.plugins.module_utils._http.session impo
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.emitter import EventQueue
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.follower import Follower
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.options import source_options
-from ansible_collections.clouddb.control.tests.unit.plugins.conftest import plain_environment, serve
-from ansible_collections.clouddb.control.tests.unit.plugins.modules.conftest import clock, sandbox, seed
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 from ansible_collections.clouddb.control.tests.unit.support.simulated_operations import (
@@ -26,8 +24,6 @@ from ansible_collections.clouddb.control.tests.unit.support.simulated_operations
     SimulatedOperations,
     follow,
 )
-
-__all__ = ["clock", "plain_environment", "sandbox", "seed", "serve", "source"]
 
 Steps = dict[float, Callable[[], Any]]
 
