@@ -170,7 +170,6 @@ from ..module_utils._rotation.confirmation import (
     require_same_variables,
     run_from,
 )
-from ..module_utils._rotation.deployment import planned_from
 from ..module_utils._rotation.plan import plan, rotation_of
 from ..module_utils._rotation.revocation import revoke, withdraw
 from ..module_utils._timestamps import MAX_AGE, duration
@@ -189,7 +188,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
         require_same_variables(reported, this_run)
     listed = list_keys(client)
     now = client.service_now()
-    planned_hosts, _older_keys = planned_from(params)
+    planned_hosts = params["plan"]["hosts"] if params["plan"] else []
     rotation = rotation_of(
         params["name"],
         listed,

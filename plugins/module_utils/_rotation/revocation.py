@@ -7,10 +7,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
-from .._errors import ClouddbError, InvalidOption
+from .._errors import ClouddbError, InvalidOption, sentence
 from .._http.client import Client
 from .._http.errors import RequestFailed
-from .._keys.api import Key, all_but_latest, as_revoked, not_revoked, numbered, revoke_key, sentence
+from .._keys.api import Key, all_but_latest, as_revoked, not_revoked, numbered, revoke_key
 from .._keys.ensure import Result, revoke_all
 from .confirmation import NAMED_HOSTS, Confirmation, RotationRefused, names_text
 from .plan import Rotation
@@ -38,13 +38,11 @@ def revoke(client: Client, rotation: Rotation, key_id: int | None, keep: int, ch
     own = rotation.own_keys(client.connection.api_key)
     revocable = [key for key in older if key["id"] not in own]
     left = [key["id"] for key in older if key["id"] in own]
-    own_key_left = (
-        "of this name is the task's own key, and not revoked. Switch to the newest key, then run the role again."
-    )
+    advice = "of this name is the task's own key, and not revoked. Switch to the newest key, then run the role again."
     result: Result = {
         "api_key": keys[-1] if keys else None,
         "left": left,
-        "warnings": [f"{numbered(left)} {own_key_left}"] if left else [],
+        "warnings": [f"{numbered(left)} {advice}"] if left else [],
     }
     revoked = [as_revoked(key) for key in revocable] if check_mode else revoke_all(client, revocable, result)
     return {**result, "changed": bool(revoked), "revoked": revoked}
