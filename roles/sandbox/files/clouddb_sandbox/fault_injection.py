@@ -68,7 +68,7 @@ class FaultInjectionMiddleware:
             state["sandbox"] = replace(self.sandbox, store=old)
         lingers_until, again = faults.lingering.get(path, (0, 0))
         if method == "DELETE" and now < lingers_until:
-            app = error_response(scope, again, "the object is being deleted")
+            app = error_response(scope, again, "the resource is being deleted")
         for fault in faults.consume(method, path):
             match fault:
                 case DelayFault():

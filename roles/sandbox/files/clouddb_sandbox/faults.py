@@ -165,14 +165,14 @@ class NormalizedNameFault(WriteFault):
 
 
 class IgnoredChangeFault(WriteFault):
-    """Responds 200 with the object as it is. The change is not made."""
+    """Responds 200 with the resource as it is. The change is not made."""
 
     kind: Literal["ignored_change"]
     method: str | None = "PATCH"
 
 
 class LingeringDeletionFault(WriteFault):
-    """Accepts a deletion. The object is deleted after this time; until then, another deletion gets the status `again`."""
+    """Accepts a deletion. The resource is deleted after this time; until then, another deletion gets the status `again`."""
 
     kind: Literal["lingering_deletion"]
     method: str | None = "DELETE"
@@ -219,7 +219,7 @@ class FaultRegistry:
 
     def __init__(self) -> None:
         self.lags: list[Lag] = []
-        # The path of each lingering object: until when, and the status of another deletion.
+        # The path of each lingering resource: until when, and the status of another deletion.
         self.lingering: dict[str, tuple[int, int]] = {}
         self._faults: dict[int, Fault] = {}
         self._last_id = 0

@@ -1,6 +1,6 @@
 # Copyright (c) clouddb.control contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The bodies of the API's responses (api.md, "Resources and their fields"), and the objects they contain.
+"""The bodies of the API's responses (api.md, "Resources and their fields"), and what they contain.
 
 They also have the fields that the OpenAPI document of the public service requires, most of them constant.
 """

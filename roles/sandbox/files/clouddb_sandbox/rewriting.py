@@ -69,7 +69,7 @@ def omit_operations(content: Any, omission: Omission) -> None:
 
 
 def replace_name(content: Any, replace: Callable[[str], str]) -> str | None:
-    """Replace the name of the object in a body: a key's, or that in a wrapper such as `branch`. Returns the old one."""
+    """Replace the name of the resource in a body: a key's, or that in a wrapper such as `branch`. Returns the old one."""
     if isinstance(content, dict):
         for holder in (content, *(value for value in content.values() if isinstance(value, dict))):
             for field in ("key_name", "name"):

@@ -18,7 +18,7 @@ GENERATED_FAILURE_INTERVAL = 50
 
 
 def load_seed(tx: Transaction, seed: Seed) -> None:
-    """Create the seed's objects. Ids that it does not set are the same for every load of the same seed."""
+    """Create the seed's resources. Ids that it does not set are the same for every load of the same seed."""
     for key in seed.api_keys:
         load_key(tx, key)
     rng = random.Random(0)

@@ -56,13 +56,13 @@ Count = Annotated[int, Field(ge=0, le=100_000)]
 
 
 class SeedModel(BaseModel):
-    """Base class of the seed's objects. An unknown field is an error."""
+    """Base class of the seed's resources. An unknown field is an error."""
 
     model_config = ConfigDict(extra="forbid")
 
 
 class TimedSeedModel(SeedModel):
-    """An object whose creation time is given as a date or as an age."""
+    """A resource whose creation time is given as a date or as an age."""
 
     age: Age | None = None
     created_at: Date | None = None

@@ -62,7 +62,7 @@ SCHEMA = (
     """CREATE TABLE operation_plans (
         id INTEGER PRIMARY KEY AUTOINCREMENT, action TEXT, project_id TEXT, times INTEGER,
         timeline TEXT NOT NULL, error TEXT)""",
-    # Statements that delete lingering objects when they are due.
+    # Statements that delete lingering resources when they are due.
     "CREATE TABLE deletions (id TEXT NOT NULL, due_at INTEGER NOT NULL, statement TEXT NOT NULL, parameters TEXT NOT NULL)",
     # Branches with what their state depends on: the operation that creates them, if any, and their deletion.
     """CREATE VIEW branch_states AS
@@ -97,17 +97,17 @@ class Transaction:
         self.db.execute("UPDATE clock SET latest = ?", (time,))
         return time
 
-    def delete(self, object_id: str, statement: str, *parameters: str | int) -> None:
-        """Execute a statement that deletes an object: now, or later if the deletion lingers."""
+    def delete(self, resource_id: str, statement: str, *parameters: str | int) -> None:
+        """Execute a statement that deletes a resource: now, or later if the deletion lingers."""
         if self.lingering is None:
             self.db.execute(statement, parameters)
         else:
             due_at = self.now + int(self.lingering.seconds * SECOND)
-            row = (object_id, due_at, statement, json.dumps(parameters))
+            row = (resource_id, due_at, statement, json.dumps(parameters))
             self.db.execute("INSERT INTO deletions VALUES (?, ?, ?, ?)", row)
 
     def complete_deletions(self) -> None:
-        """Delete the lingering objects that are due, and the branches that have expired."""
+        """Delete the lingering resources that are due, and the branches that have expired."""
         self.db.execute(
             "DELETE FROM branches WHERE expires_at <= ?"
             " AND NOT EXISTS (SELECT 1 FROM branches AS children WHERE children.parent_id = branches.id)",
