@@ -25,8 +25,8 @@ from .._operations.wait_failure import WaitFailed
 from .._operations.wait_state import UnfinishedOperations, WaitState
 from .._timestamps import parse_timestamp
 from .compare import contains, differing, fields_of
-from .lookup import ABSENT, COMING, GOING, PRESENT, label_of
-from .observe import BROKEN, DIFFERENT, LOOKBACK, Observation, observe, shown_resource
+from .lookup import label_of
+from .observe import Observation, observe, shown_resource
 from .outcome import (
     Result,
     created_differently,
@@ -38,6 +38,7 @@ from .outcome import (
     unknown_outcome,
 )
 from .plan import Plan, Resource, fill, project_in_path
+from .state import ABSENT, BROKEN, COMING, DIFFERENT, GOING, LOOKBACK, PRESENT, UNSEEN
 
 SEND, WAIT, DONE, FAIL = "send", "wait", "done", "fail"
 # What to do in each state. Once the request has been sent, SEND and FAIL become WAIT.
@@ -47,8 +48,6 @@ STEPS = {
     "DELETE": {ABSENT: DONE, COMING: SEND, PRESENT: SEND, GOING: WAIT, BROKEN: SEND},
 }
 STEPS["PUT"] = STEPS["PATCH"]
-# The state after an error that may pass.
-UNSEEN = "not observed"
 # Refusals after which the resource may be there (POST) or gone (DELETE), because somebody else was faster.
 OVERTAKEN = {"POST": frozenset({400, 409, 412, 422}), "DELETE": frozenset({404, 409, 410, 412})}
 CONFLICT_STATUSES, GONE_STATUSES = frozenset({409, 412}), frozenset({404, 410})

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,18 +13,12 @@ from .._http.response import Response, pages
 from .._projects import incomplete_list, unavailable_ids
 from .._untrusted import displayable
 from .compare import contains, fields_of
+from .state import ABSENT, GOING, own_state
 
 if TYPE_CHECKING:
     from .plan import Find, Plan, Resource
 
 MAX_NAMED = 10
-# The states of a resource, as its own fields show them.
-ABSENT, PRESENT, COMING, GOING = "absent", "present", "on its way", "going"
-STATE_FIELDS = ("current_state", "state", "status")
-# Some services list what they have deleted.
-_GONE = re.compile(r"deleted|destroyed|removed|terminated", re.IGNORECASE)
-_GOING = re.compile(r"delet|destroy|remov|terminat", re.IGNORECASE)
-_COMING = re.compile(r"(?!running)(\w+ing|init|pending)", re.IGNORECASE)
 
 
 class ResourceError(ClouddbError):
@@ -135,13 +128,3 @@ def select(listed: Listed, alternatives: Sequence[Mapping[str, Any]], plan: Plan
 def label_of(resource: Mapping[str, Any]) -> str:
     """What identifies the resource in messages: its id, else its name."""
     return displayable(resource.get("id", resource.get("name", "?")), 100)
-
-
-def own_state(resource: Mapping[str, Any]) -> str:
-    """PRESENT, unless a field of the resource says that it is ABSENT, COMING or GOING."""
-    texts = [text for text in map(resource.get, STATE_FIELDS) if isinstance(text, str)]
-    if any(map(_GONE.fullmatch, texts)):
-        return ABSENT
-    if any(map(_GOING.match, texts)):
-        return GOING
-    return COMING if any(map(_COMING.fullmatch, texts)) else PRESENT

@@ -1,10 +1,9 @@
 # Copyright (c) clouddb.control contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Observes a resource: its fields, and its state by these and by the operations about it. Keeps P1 and P3."""
+"""Observes a resource: fetches it and the operations about it, which show its state. Keeps P1 and P3."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from itertools import takewhile
@@ -13,20 +12,13 @@ from typing import Any, NamedTuple
 from .._http.client import Client
 from .._http.errors import NotFound, StatusError
 from .._operations.api import PAGE_SIZE, Operation, operation_pages, time_of_creation
-from .._operations.status import ENDED, FAILED, SUCCEEDED
+from .._operations.status import SUCCEEDED
 from .._timestamps import BEGINNING
 from .compare import differing, fields_of
-from .lookup import ABSENT, COMING, GOING, PRESENT, find_resource, own_state
+from .lookup import find_resource
 from .plan import Plan, Resource, fill, project_in_path
+from .state import ABSENT, DIFFERENT, GOING, LOOKBACK, PRESENT, is_about, judge, own_state, performs
 
-# A resource whose creation has failed, and one whose fields are not those of the request.
-BROKEN, DIFFERENT = "broken", "different"
-# The platform's own check, which no request starts, so that no task waits for it.
-CHECK = "check_availability"
-# They create and delete the project, and name its default branch too.
-PROJECT_ACTIONS = frozenset({"create_timeline", "delete_tenant"})
-# Unfinished operations that are older are not waited for.
-LOOKBACK = timedelta(days=1)
 # An operation may be recorded before the resource that it creates.
 BEFORE_CREATION = timedelta(minutes=1)
 # How many operations are read to learn whether a creation has failed longer than LOOKBACK ago.
@@ -150,54 +142,3 @@ def _project_of(plan: Plan, resource: Resource | None) -> str | None:
         return named
     project_id = resource.get("project_id") or (resource.get("id") if plan.segments[0] == "projects" else None)
     return project_in_path(("projects", str(project_id))) if project_id else None
-
-
-def is_about(operation: Operation, resource: Mapping[str, Any], project_id: str) -> bool:
-    """Whether the operation acts on the resource, or on the branch that the resource is a part of."""
-    ids = {resource.get("id"), resource.get("branch_id")} - {None}
-    return project_id in ids or not ids.isdisjoint((operation.get("branch_id"), operation.get("endpoint_id")))
-
-
-def performs(operation: Operation, verb: str, resource: Mapping[str, Any]) -> bool:
-    """Whether the operation creates or deletes (C(verb)) the resource itself, and not only a part of it."""
-    action = str(operation.get("action"))
-    fields = ["project_id"] if action in PROJECT_ACTIONS else ["endpoint_id", "branch_id", "project_id"]
-    acted_on = next(filter(None, map(operation.get, fields)), None)
-    return action.startswith(f"{verb}_") and acted_on == resource.get("id")
-
-
-def judge(
-    resource: Mapping[str, Any], about: Sequence[Operation], now: datetime, sent_at: datetime | None = None
-) -> tuple[str, list[Operation]]:
-    """The state of a resource by its own fields and the operations about it, newest first; and those that explain it.
-
-    C(now) and C(sent_at), when the task's request was sent, are by the service's clock. A creation that failed leaves a broken
-    resource, unless a later operation about it has succeeded.
-    """
-    state = own_state(resource)
-    requested = [operation for operation in about if operation.get("action") != CHECK]
-    started = [operation for operation in requested if sent_at and _is_since(operation, sent_at)]
-    unfinished = [
-        operation
-        for operation in requested
-        if operation["status"] not in ENDED and now - time_of_creation(operation, now) <= LOOKBACK
-    ]
-    deletions = [operation for operation in about if performs(operation, "delete", resource)]
-    if state == GOING or any(operation["status"] not in FAILED for operation in deletions):
-        return GOING, [each for each in about if each in started or (each in deletions and each in unfinished)]
-    for operation in about:
-        if operation["status"] in FAILED and performs(operation, "create", resource):
-            # Those that were started together with the creation may succeed without it.
-            failed_at = time_of_creation({"created_at": operation.get("updated_at")}, time_of_creation(operation))
-            later = (each for each in about if time_of_creation(each) > failed_at)
-            if state == COMING or not any(each["status"] in SUCCEEDED for each in later):
-                return BROKEN, [operation]
-    awaited = [operation for operation in about if operation in started or operation in unfinished]
-    is_unsettled = any(operation["status"] not in SUCCEEDED for operation in awaited)
-    return COMING if is_unsettled else state, awaited
-
-
-def _is_since(operation: Operation, since: datetime) -> bool:
-    created_at = time_of_creation(operation)
-    # The service's timestamps may be in whole seconds.
-    return created_at >= (since if created_at.microsecond else since.replace(microsecond=0))

@@ -12,10 +12,11 @@ from .._http.errors import RequestFailed
 from .._operations.wait_failure import WaitFailed
 from .._untrusted import displayable
 from .compare import changed_fields, contains
-from .lookup import ABSENT, COMING, GOING, MAX_NAMED, ResourceError, label_of
+from .lookup import MAX_NAMED, ResourceError, label_of
 from .observe import Observation
 from .parents import ResourceNotFound
 from .plan import Plan, Resource
+from .state import ABSENT, COMING, GOING
 
 Result = dict[str, Any]
 

@@ -9,10 +9,11 @@ from .._http.errors import NotFound
 from .._http.response import Response
 from .compare import fields_of, with_fields
 from .engine import FAIL, SEND, STEPS
-from .lookup import ABSENT, GOING, find_resource, label_of, list_resources, require_array, select
-from .observe import BROKEN, Observation, observe, shown_resource
+from .lookup import find_resource, label_of, list_resources, require_array, select
+from .observe import Observation, observe, shown_resource
 from .outcome import Result, no_match, result_of, will_fail
 from .plan import Plan, fill, has_placeholder
+from .state import ABSENT, BROKEN, GOING
 
 
 def read(client: Client, plan: Plan, check_mode: bool) -> Result:

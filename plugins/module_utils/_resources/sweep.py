@@ -19,10 +19,11 @@ from .._timestamps import duration
 from .compare import changed_fields
 from .declared import BRANCH, Target, module_result, plan_for
 from .engine import Engine
-from .lookup import GOING, label_of, list_resources, own_state
+from .lookup import label_of, list_resources
 from .outcome import Result
 from .parents import project_id_from
 from .plan import Resource
+from .state import GOING, own_state
 
 WILDCARDS = frozenset("*?[")
 DEFAULT_AGE = "7d"

@@ -9,14 +9,16 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils._resources.lookup import (
+from ansible_collections.clouddb.control.plugins.module_utils._resources.state import (
     ABSENT,
+    BROKEN,
     COMING,
     GOING,
     PRESENT,
+    is_about,
+    judge,
     own_state,
 )
-from ansible_collections.clouddb.control.plugins.module_utils._resources.observe import BROKEN, is_about, judge
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EPOCH
 
 BRANCH = {"id": "br-1", "project_id": "p"}
