@@ -188,7 +188,7 @@ from ..module_utils._options import NOT_CREATED_KEY_ID, integer, not_blank
 def run(
     params: Mapping[str, Any], client: Client, check_mode: bool, set_attributes: Callable[[str], bool]
 ) -> dict[str, Any]:
-    """Returns the result of the task. C(set_attributes) sets owner, group and mode of a path; whether that changed it."""
+    """The task's result. C(set_attributes) sets owner, group and mode of a path; it returns whether they changed."""
     not_blank(params, "name")
     if not (check_mode and params["id"] == NOT_CREATED_KEY_ID):
         integer(params, "id", 1)

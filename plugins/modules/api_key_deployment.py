@@ -112,23 +112,14 @@ from ..module_utils._files.secret_file import dest_from
 from ..module_utils._http.client import Client
 from ..module_utils._options import not_blank
 from ..module_utils._rotation.confirmation import Confirmation, run_from
-from ..module_utils._rotation.deployment import (
-    Host,
-    NewKey,
-    commit,
-    confirm,
-    deploy,
-    inspect,
-    planned_from,
-    roll_back,
-)
-from ..module_utils._rotation.record import record_file
+from ..module_utils._rotation.deployment import Host, NewKey, commit, confirm, deploy, inspect, roll_back
+from ..module_utils._rotation.record import keys_from_json, record_file
 
 
 def run(
     params: Mapping[str, Any], client: Client, check_mode: bool, set_attributes: Callable[[str], bool]
 ) -> dict[str, Any]:
-    """Returns the result of the task. C(set_attributes) sets owner, group and mode of a path; whether that changed it."""
+    """The task's result. C(set_attributes) sets owner, group and mode of a path; it returns whether they changed."""
     not_blank(params, "record")
     if params.get("attributes") is not None:
         raise InvalidOption("attributes", "is not supported. Omit it.")
@@ -143,7 +134,10 @@ def run(
         raise InvalidOption("record", "is required with dest. Set the path of a file for the record.")
     if step == "inspect":
         return _result(*inspect(client, host))
-    key = NewKey(params["key_id"], params["key"], *planned_from(params)) if params["key"] else None
+    key = None
+    if params["key"]:
+        plan = params["plan"] or {"hosts": [], "older_keys": {}}
+        key = NewKey(params["key_id"], params["key"], plan["hosts"], keys_from_json(plan["older_keys"]))
     if step == "commit":
         return _result(False, commit(client, host, params["key_id"], key))
     if key is None:

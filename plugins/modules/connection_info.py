@@ -130,7 +130,7 @@ from ..module_utils._secrets import MASK
 def run(
     params: Mapping[str, Any], client: Client, check_mode: bool, set_attributes: Callable[[str], bool]
 ) -> dict[str, Any]:
-    """Returns the result of the task. C(set_attributes) sets owner, group and mode of a path; whether that changed it."""
+    """The task's result. C(set_attributes) sets owner, group and mode of a path; it returns whether they changed."""
     for option in ("database", "user"):
         not_blank(params, option)
     dest = dest_from(params, set_attributes, check_mode)

@@ -9,7 +9,7 @@ revoked. Until then the record names what a rollback may restore, so that nobody
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any, NamedTuple
 
@@ -28,7 +28,6 @@ from .record import (
     Record,
     checksum,
     checksum_of,
-    keys_from_json,
     read_record,
 )
 
@@ -52,12 +51,6 @@ class NewKey(NamedTuple):
 
     def __repr__(self) -> str:
         return f"NewKey({self.id}, ...)"  # without the secret
-
-
-def planned_from(params: Mapping[str, Any]) -> tuple[list[str], dict[int, KnownKey]]:
-    """The hosts and the older keys that this run was planned for; none if it was not."""
-    plan = params["plan"]
-    return ([], {}) if plan is None else (plan["hosts"], keys_from_json(plan["older_keys"]))
 
 
 class Found(NamedTuple):
