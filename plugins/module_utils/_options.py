@@ -1,6 +1,6 @@
 # Copyright (c) clouddb.control contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Checks of single option values; each raises InvalidOption, which says what is valid. Keeps P9 and P11."""
+"""Checks of single option values; each raises InvalidOption, which says what is valid. The option C(fields). Keeps P9 and P11."""
 
 from __future__ import annotations
 
@@ -22,12 +22,8 @@ def integer(params: Mapping[str, Any], option: str, smallest: int, largest: int 
     value = params.get(option)
     # Ansible takes a boolean for an integer.
     if value is not None and (isinstance(value, bool) or value < smallest or (largest is not None and value > largest)):
-        raise InvalidOption(
-            option,
-            f"must be {smallest} or more, not {value}"
-            if largest is None
-            else f"must be from {smallest} to {largest}, not {value}",
-        )
+        valid = f"{smallest} or more" if largest is None else f"from {smallest} to {largest}"
+        raise InvalidOption(option, f"must be {valid}, not {value}")
     return value
 
 

@@ -196,10 +196,8 @@ def run(
         return absent(client, params["id"], params["name"], params["allow_multiple"], check_mode)
     dest = dest_from(params, set_attributes, check_mode)
     if params["regenerate"] == "if_lost" and dest is None:
-        raise InvalidOption(
-            "regenerate",
-            "if_lost requires dest. Set dest, or use regenerate: always to replace the key every time.",
-        )
+        problem = "if_lost requires dest. Set dest, or use regenerate: always to replace the key every time."
+        raise InvalidOption("regenerate", problem)
     return present(client, params["name"], dest, params["regenerate"], check_mode)
 
 

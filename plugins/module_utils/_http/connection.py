@@ -1,6 +1,6 @@
 # Copyright (c) clouddb.control contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Turns the connection options into a checked description of where and how requests are sent. Keeps P5."""
+"""The checked connection options: where and how requests are sent, and what must not be shown. Keeps P5 and P11."""
 
 from __future__ import annotations
 

@@ -63,10 +63,6 @@ class _Failure(NamedTuple):
         """Whether one of the errors is of these types."""
         return any(isinstance(each, types) for each in self.chain)
 
-    def is_invalid_unicode(self) -> bool:
-        """Whether a value to be sent is not valid Unicode. What is encoded otherwise are headers: the password of a proxy."""
-        return isinstance(self.error, UnicodeError) and getattr(self.error, "encoding", "") == "utf-8"
-
     def is_timeout(self) -> bool:
         """Whether the time was up; in urllib3 1, a connection that was refused counts among the timeouts."""
         return self.error is None or (
@@ -105,10 +101,6 @@ class _Failure(NamedTuple):
             self.has(InvalidSchema, InvalidURL, LocationParseError) or isinstance(self.error, (TypeError, ValueError))
         )
 
-    def is_unexpected(self) -> bool:
-        """Whether it is not an error of the network."""
-        return not isinstance(self.error, (OSError, HTTPError, BodyError))
-
     def reason(self) -> str:
         """What the innermost error says, unless it may quote a response or the password of a proxy."""
         error = self.chain[-1]
@@ -137,7 +129,8 @@ def _chain(error: BaseException | None) -> list[BaseException]:
 
 def _classified(failure: _Failure) -> tuple[bool, str]:
     """Whether the same request may succeed later, and the message, which unreachable_error() formats. The first case counts."""
-    if failure.is_invalid_unicode():
+    # Another encoding is that of headers, which hold the password of a proxy.
+    if isinstance(failure.error, UnicodeError) and getattr(failure.error, "encoding", "") == "utf-8":
         return False, "{name} was not sent: a value in it is not valid Unicode."
     if type(failure.error).__name__ == "InvalidJSONError":  # which old versions of requests lack
         return False, "{name} was not sent: its body has a number that JSON cannot represent, such as .nan or .inf."
@@ -164,7 +157,7 @@ def _classified(failure: _Failure) -> tuple[bool, str]:
         # The library's text may quote the password of a proxy.
         advice = "Check base_url, and {proxy_variables} in the environment."
         return False, "{name} was not sent: an address is not valid. " + advice
-    if failure.is_unexpected():
+    if not isinstance(failure.error, (OSError, HTTPError, BodyError)):
         return False, "{name} failed with an unexpected {error}."
     if failure.was_sent:
         return True, "{name} got no complete response from {base_url}: the connection broke ({reason})."
