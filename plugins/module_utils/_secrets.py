@@ -18,8 +18,8 @@ from typing import Any
 MASK = "********"
 # Shorter texts also occur by chance.
 MIN_LENGTH = 6
-# Within a secret, its properties are public, unless the task has named it.
-PUBLIC, SECRET, COMPLETE = range(3)
+# In a field with a secret name, properties such as an id are public. In a field that the task has named, nothing is.
+PUBLIC, SECRET, ENTIRELY_SECRET = range(3)
 
 _SECRET_NAME = re.compile(
     r"key|connection_(?:uri|string)|(?:\w*_)?(?:pass|pwd)"
@@ -37,8 +37,8 @@ _VERBATIM_FIELDS = frozenset({"name", "cursor", "next"})
 
 _PORT = r"\d{1,5}(?![^\s/,?#;:)\]>\"'.])"
 _USER = r"[^\s:/?#\[\"'<>,]*:"
-# The password of an address ends at the last @ before the query, whatever it holds. In a web address, a port may be followed by
-# a path with an @. Without any @ in sight, the address was cut off within its password, or this contains spaces.
+# The password in an address ends at the last @ before the query. In a web address, digits after the colon are a port, and
+# the path may contain an @. If no @ follows, the text ends within the password, or the password contains spaces.
 _USER_PART = re.compile(
     rf"(?P<begin>(?<=[a-z0-9])://(?:(?<!http://)(?<!https://){_USER}|{_USER}(?!{_PORT})))(?:(?!://|\?[\w.-]+=)\S)+(?=@)"
     rf"|(?P<cut>(?<=[a-z0-9])://{_USER}(?!{_PORT})(?=[^\s/]))(?:(?:(?!://)[^\n])+(?=@)|[^\s/?#\"']+)",
@@ -73,10 +73,10 @@ def _words(name: str) -> str:
 def masked(
     value: Any, secret_fields: Collection[str] = (), secrets: Collection[str] = (), keys: Collection[str] = ()
 ) -> Any:
-    """A copy without secrets: the mask is in place of the values of secret fields, at any depth, and of what masked_text() masks.
+    """A copy in which the mask replaces the values of secret fields, at any depth, and what masked_text() masks.
 
-    Secret are fields whose name says so, and C(secret_fields). C(secrets) are masked in the texts of errors only, C(keys)
-    everywhere, even in the names of fields.
+    A field is secret if its name says so, or if C(secret_fields) has it. C(keys) are masked everywhere, even in the names of
+    fields, C(secrets) only in the texts of errors.
     """
     keys, secrets = _longest_first(keys), _longest_first({*keys, *secrets})
 
@@ -157,8 +157,8 @@ def _is_assigned_secret(found: re.Match[str], is_parameter: bool) -> bool:
 
 def _secrecy(name: str, around: int, secret_fields: Collection[str]) -> int:
     """How secret the field of this name is, in an object that is as secret as C(around)."""
-    if around == COMPLETE or name in secret_fields:
-        return COMPLETE
+    if around == ENTIRELY_SECRET or name in secret_fields:
+        return ENTIRELY_SECRET
     is_secret = is_secret_name(name) or (around == SECRET and not _PROPERTY_NAME.fullmatch(_words(name)))
     return SECRET if is_secret else PUBLIC
 

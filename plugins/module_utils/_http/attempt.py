@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A thread for each attempt of a request, which can be abandoned. Keeps P2 and P4.
 
-Name lookup, addresses that drop packets, proxies, TLS, headers and bodies that drip: some of these take no timeout, others
-one for each step. So the deadline abandons the thread, which then sends no request any more, and shuts its connection down.
+A name lookup takes no timeout, and connecting, TLS and reading take one for each step only. So the thread of an attempt is
+abandoned at its deadline: it sends nothing any more, and its connection is shut down.
 """
 
 from __future__ import annotations

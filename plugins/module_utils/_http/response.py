@@ -122,7 +122,7 @@ def pages(
 ) -> Iterator[Page]:
     """Yields the pages of the array C(field) (None: the response itself) of GET C(segments).
 
-    Each item is on one page only, by its C(id); within a page, an id that C(types) requires occurs once.
+    No item is on two pages, by its C(id). If C(types) requires an C(id), no item is on a page twice.
 
     C(first) is the response with the first page, if it has been fetched already. C(types) are the fields that each item
     must have, with their types.
