@@ -11,7 +11,7 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-CHECKOUT = Path(__file__).resolve().parents[2]
+from workspace import CHECKOUT
 
 # Variables with these prefixes configure the tests or a developer's other work.
 REMOVED_PREFIXES = ("ANSIBLE_", "CLOUDDB_", "MOLECULE_", "PYTEST_")
