@@ -57,8 +57,8 @@ class Refused(Exception):
     """The wanted state can't be reached; the message says why, and what to do."""
 
 
-class Folder:
-    """The directory of a sandbox, and the paths of its files."""
+class Sandbox:
+    """A sandbox, by its directory: the paths of its files, and its process."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -125,9 +125,9 @@ def checksum(value: object) -> bytes:
     return hashlib.sha256(value.encode() if isinstance(value, str) else json.dumps(value).encode()).hexdigest().encode()
 
 
-def server_command(folder: Folder) -> list[str]:
+def server_command(sandbox: Sandbox) -> list[str]:
     """Return the part of the server's command line that no other process has."""
-    return ["-m", "clouddb_sandbox", "--database", str(folder.database)]
+    return ["-m", "clouddb_sandbox", "--database", str(sandbox.database)]
 
 
 def command_line(pid: int) -> str:
@@ -149,74 +149,74 @@ def expanded(path: str) -> Path:
 
 def main() -> int:
     wanted = {**DEFAULTS, **json.load(sys.stdin)}
-    folder = Folder(expanded(wanted["dir"]))
+    sandbox = Sandbox(expanded(wanted["dir"]))
     outcome: dict[str, Any] = {"changed": False, "problem": None}
     previous_pid = None
     try:
-        previous_pid = folder.pid()
-        outcome["changed"] = reach(folder, wanted)
-        outcome.update(access(folder, wanted))
+        previous_pid = sandbox.pid()
+        outcome["changed"] = reach(sandbox, wanted)
+        outcome.update(access(sandbox, wanted))
     except Refused as error:
         # A start can fail after the earlier process was stopped.
-        outcome.update(problem=str(error), changed=folder.pid() != previous_pid)
+        outcome.update(problem=str(error), changed=sandbox.pid() != previous_pid)
     except OSError as error:
-        problem = f"{error.filename or folder.path} can't be used: {error.strerror or error}."
+        problem = f"{error.filename or sandbox.path} can't be used: {error.strerror or error}."
         outcome["problem"] = f"{problem} Check the permissions and the free space there, and run the role again."
     print(json.dumps(outcome))
     return 0
 
 
-def reach(folder: Folder, wanted: Wanted) -> bool:
+def reach(sandbox: Sandbox, wanted: Wanted) -> bool:
     """Bring the sandbox into the wanted state. Returns whether that has changed anything, or would."""
     if wanted["state"] == "started":
-        folder.require_usable()
-        require_python(folder, wanted)
-        if wanted.get("check") or not folder.is_created():
-            require_address(folder, wanted)
-    if wanted.get("check") or (wanted["state"] != "started" and not folder.is_created()):
-        return not is_reached(folder, wanted)
-    folder.create()
-    with exclusive(folder.marker):
-        if is_reached(folder, wanted):
+        sandbox.require_usable()
+        require_python(sandbox, wanted)
+        if wanted.get("check") or not sandbox.is_created():
+            require_address(sandbox, wanted)
+    if wanted.get("check") or (wanted["state"] != "started" and not sandbox.is_created()):
+        return not is_reached(sandbox, wanted)
+    sandbox.create()
+    with exclusive(sandbox.marker):
+        if is_reached(sandbox, wanted):
             return False
         if wanted["state"] == "started":
             # Before the stop, so that a running sandbox stays if this fails. Here, because another run may just have started it.
-            require_address(folder, wanted)
-            virtualenv = virtualenv_of(folder, wanted)
+            require_address(sandbox, wanted)
+            virtualenv = virtualenv_of(sandbox, wanted)
             virtualenv.parent.mkdir(parents=True, exist_ok=True)
             with exclusive(virtualenv.parent):  # other sandboxes may share the virtual environment
-                install(folder, wanted)
-        stop(folder)
+                install(sandbox, wanted)
+        stop(sandbox)
         if wanted["state"] == "started":
-            start(folder, wanted)
+            start(sandbox, wanted)
         elif wanted["state"] == "absent":
-            remove(folder, virtualenv_of(folder, wanted))
+            remove(sandbox, virtualenv_of(sandbox, wanted))
     return True
 
 
-def is_reached(folder: Folder, wanted: Wanted) -> bool:
+def is_reached(sandbox: Sandbox, wanted: Wanted) -> bool:
     """Return whether the sandbox is in the wanted state. A running one has the wanted address and the wanted server."""
     if wanted["state"] == "absent":
-        return not folder.is_created()
+        return not sandbox.is_created()
     if wanted["state"] == "stopped":
-        return folder.pid() is None
-    last = folder.last_start()
-    is_same_address = (last.get("host"), last.get("port")) == (wanted["host"], port_of(folder, wanted))
-    return folder.pid() is not None and is_same_address and is_unpacked(folder, wanted)
+        return sandbox.pid() is None
+    last = sandbox.last_start()
+    is_same_address = (last.get("host"), last.get("port")) == (wanted["host"], port_of(sandbox, wanted))
+    return sandbox.pid() is not None and is_same_address and is_unpacked(sandbox, wanted)
 
 
-def access(folder: Folder, wanted: Wanted) -> dict[str, Any]:
+def access(sandbox: Sandbox, wanted: Wanted) -> dict[str, Any]:
     """Return how to use the sandbox if it is running."""
-    pid = folder.pid()
+    pid = sandbox.pid()
     if pid is None:
         return {}
     seed = wanted["seed"]
     return {
         "pid": pid,
-        "base_url": folder.last_start().get("base_url"),
-        "api_key": read(folder.api_key).decode().strip(),
-        "api_key_file": str(folder.api_key),
-        "is_seed_applied": not seed or read(folder.applied_seed) == checksum(seed),
+        "base_url": sandbox.last_start().get("base_url"),
+        "api_key": read(sandbox.api_key).decode().strip(),
+        "api_key_file": str(sandbox.api_key),
+        "is_seed_applied": not seed or read(sandbox.applied_seed) == checksum(seed),
     }
 
 
@@ -231,20 +231,20 @@ def exclusive(path: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def virtualenv_of(folder: Folder, wanted: Wanted) -> Path:
-    return expanded(wanted["virtualenv"]) if "virtualenv" in wanted else folder.path / "venv"
+def virtualenv_of(sandbox: Sandbox, wanted: Wanted) -> Path:
+    return expanded(wanted["virtualenv"]) if "virtualenv" in wanted else sandbox.path / "venv"
 
 
-def port_of(folder: Folder, wanted: Wanted) -> int:
-    return int(wanted["port"]) or int(folder.last_start().get("port", 0))
+def port_of(sandbox: Sandbox, wanted: Wanted) -> int:
+    return int(wanted["port"]) or int(sandbox.last_start().get("port", 0))
 
 
 # Install
 
 
-def has_virtualenv(folder: Folder, wanted: Wanted) -> bool:
+def has_virtualenv(sandbox: Sandbox, wanted: Wanted) -> bool:
     """Return whether the virtual environment is complete, and its Python still has the packages that were installed for it."""
-    binaries = virtualenv_of(folder, wanted) / "bin"
+    binaries = virtualenv_of(sandbox, wanted) / "bin"
     if not (binaries / "activate").exists():  # it is written last
         return False
     # After an upgrade of the host, Python may be gone or of another version.
@@ -254,26 +254,26 @@ def has_virtualenv(folder: Folder, wanted: Wanted) -> bool:
     return False
 
 
-def require_python(folder: Folder, wanted: Wanted) -> None:
+def require_python(sandbox: Sandbox, wanted: Wanted) -> None:
     """Raise Refused if this Python would have to create the virtual environment, but is too old."""
-    if sys.version_info < MIN_PYTHON and not has_virtualenv(folder, wanted):
+    if sys.version_info < MIN_PYTHON and not has_virtualenv(sandbox, wanted):
         raise Refused(
             f"sandbox_python: {sys.executable} is Python {platform.python_version()}. Set it to Python 3.10 or later."
         )
 
 
-def is_unpacked(folder: Folder, wanted: Wanted) -> bool:
-    return read(folder.unpacked) == checksum([wanted["files"], wanted["requirements"]])
+def is_unpacked(sandbox: Sandbox, wanted: Wanted) -> bool:
+    return read(sandbox.unpacked) == checksum([wanted["files"], wanted["requirements"]])
 
 
-def install(folder: Folder, wanted: Wanted) -> None:
+def install(sandbox: Sandbox, wanted: Wanted) -> None:
     """Install the server's requirements, unless they and its files are there."""
-    virtualenv = virtualenv_of(folder, wanted)
-    is_complete = has_virtualenv(folder, wanted)
-    if is_complete and is_unpacked(folder, wanted):
+    virtualenv = virtualenv_of(sandbox, wanted)
+    is_complete = has_virtualenv(sandbox, wanted)
+    if is_complete and is_unpacked(sandbox, wanted):
         return
     if not is_complete:
-        if folder.path in virtualenv.parents:
+        if sandbox.path in virtualenv.parents:
             remove_path(virtualenv)
         run(sys.executable, "-m", "venv", str(virtualenv))
     if wanted["requirements"]:
@@ -281,15 +281,15 @@ def install(folder: Folder, wanted: Wanted) -> None:
         run(*pip, *wanted["requirements"])
 
 
-def unpack(folder: Folder, wanted: Wanted) -> None:
+def unpack(sandbox: Sandbox, wanted: Wanted) -> None:
     """Replace the server's files."""
-    remove_path(folder.server)
+    remove_path(sandbox.server)
     for name, text in wanted["files"].items():
-        path = folder.server / name
+        path = sandbox.server / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     # Last, so that an incomplete installation is detected.
-    folder.unpacked.write_bytes(checksum([wanted["files"], wanted["requirements"]]))
+    sandbox.unpacked.write_bytes(checksum([wanted["files"], wanted["requirements"]]))
 
 
 def run(*command: str) -> None:
@@ -305,16 +305,16 @@ def run(*command: str) -> None:
 # Start, stop and remove
 
 
-def require_address(folder: Folder, wanted: Wanted) -> None:
+def require_address(sandbox: Sandbox, wanted: Wanted) -> None:
     """Raise Refused if the server could not listen at the wanted address. The port of the running sandbox is free for it."""
-    host, port = wanted["host"], port_of(folder, wanted)
+    host, port = wanted["host"], port_of(sandbox, wanted)
     try:
         family, kind, protocol, _name, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         with socket.socket(family, kind, protocol) as listener:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind(address)
     except OSError as error:
-        is_own = folder.pid() is not None and folder.last_start().get("port") == port
+        is_own = sandbox.pid() is not None and sandbox.last_start().get("port") == port
         if not (is_own and error.errno == errno.EADDRINUSE):
             raise Refused(address_problem(host, port, error)) from error
 
@@ -331,25 +331,25 @@ def address_problem(host: str, port: int, error: OSError) -> str:
     return f"Port {port} of {host} can't be used: {error.strerror}. Check sandbox_port and sandbox_host."
 
 
-def start(folder: Folder, wanted: Wanted) -> None:
+def start(sandbox: Sandbox, wanted: Wanted) -> None:
     """Start the sandbox, and wait until it listens. Raises Refused."""
-    unpack(folder, wanted)
-    if not folder.applied_seed.exists():
+    unpack(sandbox, wanted)
+    if not sandbox.applied_seed.exists():
         # There is no account yet, or the server writes the checksum of its seed again.
-        folder.seed.touch(mode=0o600)
-        folder.seed.write_text(wanted["seed"] or "{}", encoding="utf-8")
+        sandbox.seed.touch(mode=0o600)
+        sandbox.seed.write_text(wanted["seed"] or "{}", encoding="utf-8")
     command = [
-        *(str(virtualenv_of(folder, wanted) / "bin" / "python"), *server_command(folder)),
-        *("--seed", str(folder.seed)),
-        *("--seed-checksum-file", str(folder.applied_seed)),
-        *("--api-key-file", str(folder.api_key)),
-        *("--ready-file", str(folder.ready)),
+        *(str(virtualenv_of(sandbox, wanted) / "bin" / "python"), *server_command(sandbox)),
+        *("--seed", str(sandbox.seed)),
+        *("--seed-checksum-file", str(sandbox.applied_seed)),
+        *("--api-key-file", str(sandbox.api_key)),
+        *("--ready-file", str(sandbox.ready)),
         *("--host", wanted["host"]),
-        *("--port", str(port_of(folder, wanted))),
+        *("--port", str(port_of(sandbox, wanted))),
         *("--speed", str(wanted["speed"])),
         *("--exit-with", str(wanted["exit_with"])),
     ]
-    with folder.log.open("ab") as log:
+    with sandbox.log.open("ab") as log:
         log_start = log.tell()
         process = subprocess.Popen(
             command,
@@ -357,56 +357,56 @@ def start(folder: Folder, wanted: Wanted) -> None:
             stdout=log,
             stderr=log,
             cwd="/",
-            env={**os.environ, "PYTHONPATH": str(folder.server)},
+            env={**os.environ, "PYTHONPATH": str(sandbox.server)},
             start_new_session=True,
         )
     deadline = time.monotonic() + float(wanted["timeout"])
-    while folder.last_start().get("pid") != process.pid:
+    while sandbox.last_start().get("pid") != process.pid:
         if process.poll() is not None:
-            raise failure(folder, log_start, f"The sandbox ended with exit code {process.returncode}. Its log:")
+            raise failure(sandbox, log_start, f"The sandbox ended with exit code {process.returncode}. Its log:")
         if time.monotonic() > deadline:
             process.kill()
             message = (
                 f"The sandbox did not start listening within {wanted['timeout']} seconds."
                 " Check its log below, or increase sandbox_start_timeout."
             )
-            raise failure(folder, log_start, message)
+            raise failure(sandbox, log_start, message)
         time.sleep(0.05)
 
 
-def failure(folder: Folder, log_start: int, message: str) -> Refused:
+def failure(sandbox: Sandbox, log_start: int, message: str) -> Refused:
     """Return an error with the message and the last log lines of this start, or only with the reason that the server gives."""
-    with folder.log.open("rb") as log:
+    with sandbox.log.open("rb") as log:
         log.seek(log_start)
         lines = log.read().decode(errors="replace").splitlines()
     reason = next((number for number, line in enumerate(lines) if line.startswith(CANNOT_START)), None)
     return Refused("\n".join([message, *lines[-MAX_LOG_LINES:]] if reason is None else lines[reason:]))
 
 
-def stop(folder: Folder) -> None:
+def stop(sandbox: Sandbox) -> None:
     """Stop the server of this directory, and no other process. Raises Refused if it does not end."""
     for number in (signal.SIGTERM, signal.SIGKILL):
-        if pid := folder.pid():
+        if pid := sandbox.pid():
             with suppress(ProcessLookupError):
                 os.kill(pid, number)
         deadline = time.monotonic() + STOP_TIMEOUT
-        while folder.pid() and time.monotonic() < deadline:
+        while sandbox.pid() and time.monotonic() < deadline:
             time.sleep(0.02)
-    if folder.pid():
-        raise Refused(f"The process {folder.pid()} of the sandbox does not end. Check it, and run the role again.")
+    if sandbox.pid():
+        raise Refused(f"The process {sandbox.pid()} of the sandbox does not end. Check it, and run the role again.")
 
 
-def remove(folder: Folder, virtualenv: Path) -> None:
+def remove(sandbox: Sandbox, virtualenv: Path) -> None:
     """Remove the files of the stopped sandbox, and the directory if nothing else is in it."""
-    for path in (found for name in FILES for found in folder.path.glob(name)):
+    for path in (found for name in FILES for found in sandbox.path.glob(name)):
         remove_path(path)
-    if folder.path in virtualenv.parents:
+    if sandbox.path in virtualenv.parents:
         remove_path(virtualenv)
     # The marker is last, so that a removal that was killed can be repeated.
-    folder.marker.unlink()
+    sandbox.marker.unlink()
     # It has files of others, is a mount point, or was created by somebody else in a directory that this user may not write.
     with suppress(OSError):
-        folder.path.rmdir()
+        sandbox.path.rmdir()
 
 
 def remove_path(path: Path) -> None:

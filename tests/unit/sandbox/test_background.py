@@ -56,8 +56,8 @@ def run(wanted, capsys, monkeypatch):
 
 
 @pytest.fixture
-def folder(wanted):
-    return background.Folder(Path(wanted["dir"]))
+def sandbox(wanted):
+    return background.Sandbox(Path(wanted["dir"]))
 
 
 def start(run, **changed):
@@ -86,10 +86,10 @@ CHANGED = {"changed": True, "problem": None}
 
 
 class TestStates:
-    def test_start_stop_remove(self, run, service_of, folder):
+    def test_start_stop_remove(self, run, service_of, sandbox):
         """Each state is reached once, and check mode says so before. Files of others stay."""
         assert run(check=True) == CHANGED
-        assert not folder.path.exists()
+        assert not sandbox.path.exists()
         first = start(run)
         assert first["changed"] is True
         assert service_of(first).get("projects").status_code == 200
@@ -99,10 +99,10 @@ class TestStates:
         assert run("stopped") == run("stopped", check=True) == UNCHANGED
         with pytest.raises(requests.ConnectionError):
             service_of(first).get("projects")
-        (folder.path / "notes.txt").touch()
+        (sandbox.path / "notes.txt").touch()
         assert run("absent", check=True) == CHANGED
         assert run("absent") == CHANGED
-        assert contents(folder.path) == ["notes.txt"]
+        assert contents(sandbox.path) == ["notes.txt"]
         assert run("absent") == run("absent", check=True) == run("stopped") == UNCHANGED
 
     def test_changed_seed_is_not_applied(self, run):
@@ -114,12 +114,12 @@ class TestStates:
         assert run(seed="generate: {projects: 1}")["is_seed_applied"] is True
         assert run()["is_seed_applied"] is True
 
-    def test_start_that_fails_after_the_stop_is_a_change(self, run, free_port, folder):
+    def test_start_that_fails_after_the_stop_is_a_change(self, run, free_port, sandbox):
         start(run)
         outcome = run(port=free_port, speed=-1)
         assert "Check sandbox_speed." in outcome["problem"]
         assert outcome["changed"] is True
-        assert folder.pid() is None
+        assert sandbox.pid() is None
         assert run(port=free_port, speed=-1)["changed"] is False
 
     @pytest.mark.parametrize("is_created", [False, True])
@@ -134,16 +134,16 @@ class TestStates:
         assert start(run, seed="generate: {projects: 2}")["is_seed_applied"] is not is_created
         assert run(seed="generate: {projects: 1}")["is_seed_applied"] is is_created
 
-    def test_secret_is_only_in_the_key_file(self, run, folder):
+    def test_secret_is_only_in_the_key_file(self, run, sandbox):
         """The key file has mode 0600."""
         first = start(run)
-        assert folder.api_key.stat().st_mode & 0o777 == 0o600
-        assert folder.path.stat().st_mode & 0o777 == 0o700
+        assert sandbox.api_key.stat().st_mode & 0o777 == 0o600
+        assert sandbox.path.stat().st_mode & 0o777 == 0o700
         assert len(first["api_key"]) == 64
-        others = [path for path in folder.path.iterdir() if path.is_file() and path != folder.api_key]
+        others = [path for path in sandbox.path.iterdir() if path.is_file() and path != sandbox.api_key]
         assert not any(first["api_key"].encode() in path.read_bytes() for path in others)
 
-    def test_what_restarts_the_sandbox(self, run, free_port, service_of, folder):
+    def test_what_restarts_the_sandbox(self, run, free_port, service_of, sandbox):
         """Another address or another server, of which all files are replaced. Check mode predicts it."""
         name = "clouddb_sandbox/responses.py"
         server = {**FILES, name: FILES[name].replace("message=message", "message='new ' + message"), "new.py": ""}
@@ -163,16 +163,16 @@ class TestStates:
         assert service_of(run(host="localhost", files=server)).get("nowhere").json()["message"].startswith("new ")
         kill(run(host="localhost", files=server))
         assert is_restarted()
-        assert not (folder.server / "new.py").exists()
+        assert not (sandbox.server / "new.py").exists()
         assert run()["base_url"].endswith(f":{free_port}/api/v2")
 
     @pytest.mark.parametrize("check", [False, True])
-    def test_address_that_cannot_be_used_changes_nothing(self, run, folder, check):
+    def test_address_that_cannot_be_used_changes_nothing(self, run, sandbox, check):
         """Nothing is created, and a running sandbox stays."""
         with socket.create_server(("127.0.0.1", 0)) as other:
             port = other.getsockname()[1]
             assert f"Port {port} of 127.0.0.1 is in use." in run(check=check, port=port)["problem"]
-            assert not folder.path.exists()
+            assert not sandbox.path.exists()
             first = start(run)
             for changed, option in (
                 ({"port": port}, "sandbox_port"),
@@ -184,18 +184,18 @@ class TestStates:
                 assert outcome["changed"] is False
             assert run() == {**first, "changed": False}
 
-    def test_stop_ignores_stale_process_ids(self, run, folder, other_process):
+    def test_stop_ignores_stale_process_ids(self, run, sandbox, other_process):
         """The files of a killed sandbox have an id that is now another process's."""
         kill(start(run))
-        folder.lock.write_text(str(other_process.pid))
-        folder.ready.write_text(json.dumps({"pid": other_process.pid, "base_url": "x"}))
+        sandbox.lock.write_text(str(other_process.pid))
+        sandbox.ready.write_text(json.dumps({"pid": other_process.pid, "base_url": "x"}))
         assert run("stopped") == UNCHANGED
         assert other_process.poll() is None
 
-    def test_only_the_server_of_the_folder_is_stopped(self, run, folder, other_process):
+    def test_only_the_server_of_the_directory_is_stopped(self, run, sandbox, other_process):
         """The lock is held, and its file has the id of a process that is not the server: it has not written its own yet."""
-        folder.create()
-        with folder.lock.open("w") as lock:
+        sandbox.create()
+        with sandbox.lock.open("w") as lock:
             lock.write(str(other_process.pid))
             lock.flush()
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -250,17 +250,17 @@ class TestInstallation:
         monkeypatch.setattr(background, "run", lambda *command: programs.append(command))
         return programs
 
-    def test_requirements_are_installed_with_each_new_server(self, wanted, folder, programs):
+    def test_requirements_are_installed_with_each_new_server(self, wanted, sandbox, programs):
         wanted = {**background.DEFAULTS, **wanted, "requirements": ["fastapi<2"]}
         pip = (f"{wanted['virtualenv']}/bin/python", "-m", "pip", "install", "--disable-pip-version-check", "--quiet")
         for expected in ([(*pip, "fastapi<2")], []):
             programs.clear()
-            background.install(folder, wanted)
-            background.unpack(folder, wanted)
+            background.install(sandbox, wanted)
+            background.unpack(sandbox, wanted)
             assert programs == expected
         # As after an upgrade of the host's Python.
         Path(wanted["virtualenv"], "bin", "python").unlink()
-        background.install(folder, wanted)
+        background.install(sandbox, wanted)
         assert programs == [(sys.executable, "-m", "venv", wanted["virtualenv"]), (*pip, "fastapi<2")]
 
     def test_running_sandbox_stays_if_the_installation_fails(self, run, wanted, monkeypatch):
@@ -290,33 +290,33 @@ def test_program_that_fails_is_named() -> None:
         background.run(sys.executable, "-c", "import sys; sys.exit('first\\nlast')")
 
 
-class TestFolder:
-    def test_folder_without_the_marker(self, run, folder):
+class TestDirectory:
+    def test_directory_without_the_marker(self, run, sandbox):
         """It is not used, even if its files have the names of a sandbox's, and nothing in it is removed."""
-        folder.path.mkdir()
+        sandbox.path.mkdir()
         for name in ("seed.yml", "api_key"):
-            (folder.path / name).touch()
+            (sandbox.path / name).touch()
         for check in (True, False):
             assert "contains other files" in run(check=check)["problem"]
             assert run("stopped", check=check) == run("absent", check=check) == UNCHANGED
-        assert contents(folder.path) == ["api_key", "seed.yml"]
+        assert contents(sandbox.path) == ["api_key", "seed.yml"]
 
     @pytest.mark.parametrize("owner", [None, 65534])
-    def test_link_and_folder_of_another_user_are_refused(self, run, folder, tmp_path, owner):
-        folder.create()
+    def test_link_and_directory_of_another_user_are_refused(self, run, sandbox, tmp_path, owner):
+        sandbox.create()
         if owner is None:
             (tmp_path / "link").symlink_to("sandbox")
         elif os.geteuid() == 0:
-            os.chown(folder.path, owner, owner)
+            os.chown(sandbox.path, owner, owner)
         else:
-            pytest.skip("only root can give a folder to another user")
+            pytest.skip("only root can give a directory to another user")
         before = contents(tmp_path)
         for state in STATES:
-            problem = run(state, dir=str(folder.path if owner else tmp_path / "link"))["problem"]
+            problem = run(state, dir=str(sandbox.path if owner else tmp_path / "link"))["problem"]
             assert "is not a directory of this user" in problem, state
         assert contents(tmp_path) == before
         if owner:
-            os.chown(folder.path, os.geteuid(), os.getegid())
+            os.chown(sandbox.path, os.geteuid(), os.getegid())
 
     def test_error_of_the_system_is_reported(self, run, monkeypatch):
         def fail(*_args, **_options):
@@ -328,42 +328,42 @@ class TestFolder:
                 assert run(state)["problem"].count("can't be used: Permission denied.") == 1
 
     @pytest.mark.parametrize("is_inside", [True, False])
-    def test_removal_leaves_nothing(self, run, folder, tmp_path, is_inside):
+    def test_removal_leaves_nothing(self, run, sandbox, tmp_path, is_inside):
         """Even of what a killed process has left; of a virtual environment elsewhere, only a link."""
-        folder.create()
-        (folder.path / ".api_key.12345678").touch()
-        (folder.server / "package").mkdir(parents=True)
+        sandbox.create()
+        (sandbox.path / ".api_key.12345678").touch()
+        (sandbox.server / "package").mkdir(parents=True)
         if is_inside:
-            (folder.path / "venv").mkdir()
+            (sandbox.path / "venv").mkdir()
         else:
-            (folder.path / "venv").symlink_to(tmp_path / "venv")
-        assert run("absent", virtualenv=str(folder.path / "venv")) == CHANGED
-        assert not folder.path.exists()
+            (sandbox.path / "venv").symlink_to(tmp_path / "venv")
+        assert run("absent", virtualenv=str(sandbox.path / "venv")) == CHANGED
+        assert not sandbox.path.exists()
         assert (tmp_path / "venv" / "bin" / "activate").exists()
 
-    def test_folder_that_cannot_be_removed_is_emptied(self, run, folder, monkeypatch):
+    def test_directory_that_cannot_be_removed_is_emptied(self, run, sandbox, monkeypatch):
         """It is a mount point, or its parent may not be written."""
 
         def fail(_path):
             raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
 
-        folder.create()
+        sandbox.create()
         monkeypatch.setattr(background.Path, "rmdir", fail)
         assert run("absent") == CHANGED
-        assert contents(folder.path) == []
+        assert contents(sandbox.path) == []
 
-    def test_removal_that_was_killed_is_repeated(self, run, folder, monkeypatch):
+    def test_removal_that_was_killed_is_repeated(self, run, sandbox, monkeypatch):
         def killed(_path):
             raise KeyboardInterrupt
 
-        folder.create()
-        folder.server.mkdir()
+        sandbox.create()
+        sandbox.server.mkdir()
         with monkeypatch.context() as interrupted, pytest.raises(KeyboardInterrupt):
             interrupted.setattr(background.shutil, "rmtree", killed)
             run("absent")
-        assert folder.is_created()
+        assert sandbox.is_created()
         assert run("absent") == CHANGED
-        assert not folder.path.exists()
+        assert not sandbox.path.exists()
 
 
 class TestCrashRecovery:
@@ -383,7 +383,7 @@ class TestCrashRecovery:
         assert service.as_key(revoked["key"]).get("projects").status_code == 401
 
     @pytest.mark.parametrize("crash", range(CRASHES))
-    def test_writes_are_atomic(self, run, service_of, folder, crash):
+    def test_writes_are_atomic(self, run, service_of, sandbox, crash):
         """Every write with a response is stored once; one without a response is stored completely or not at all."""
         first = start(run)
         confirmed, enough = [], threading.Event()
@@ -408,7 +408,7 @@ class TestCrashRecovery:
         restarted = start(run)
         assert restarted["base_url"] == first["base_url"]
         service = service_of(restarted)
-        with sqlite3.connect(folder.database) as db:
+        with sqlite3.connect(sandbox.database) as db:
             assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
             assert db.execute("PRAGMA foreign_key_check").fetchall() == []
         projects = service.ok("GET", "projects", params={"limit": 400})["projects"]
