@@ -51,6 +51,12 @@ def timestamp_of(item: Mapping[str, Any], field: str) -> datetime | None:
         return None
 
 
+def seconds_between(item: Mapping[str, Any], start: str, end: str) -> float | None:
+    """The seconds between two timestamps of the item, 0 if the C(end) is earlier; None unless it has both."""
+    started_at, ended_at = timestamp_of(item, start), timestamp_of(item, end)
+    return max(0.0, (ended_at - started_at).total_seconds()) if started_at and ended_at else None
+
+
 def parse_age(value: object) -> timedelta | None:
     """An age: a number of seconds, as a number or a text, or a text such as C(90s), C(24h) or C(7d) (units s, m, h, d, w).
 

@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from ...module_utils._timestamps import timestamp_of
+from ...module_utils._timestamps import seconds_between
 from ...module_utils._untrusted import MAX_MESSAGE_LENGTH, displayable, walk, without_templates
 from .changes import Change
 
@@ -59,13 +59,7 @@ def event_of(change: Change, project: Mapping[str, Any]) -> dict[str, Any]:
         "operation": operation,
         "previous_status": change.previous_status,
         "project": project,
-        "seconds": _seconds(operation),
+        "seconds": seconds_between(operation, "created_at", "updated_at"),
     }
     displayed = walk(content, lambda text: without_templates(displayable(text, MAX_MESSAGE_LENGTH)))
     return {"clouddb": displayed, "meta": {"uuid": str(uuid.uuid5(EVENT_NAMESPACE, json.dumps(identity)))}}
-
-
-def _seconds(operation: Mapping[str, Any]) -> float | None:
-    """From the operation's creation to its latest update, if the service sends both."""
-    created_at, updated_at = timestamp_of(operation, "created_at"), timestamp_of(operation, "updated_at")
-    return (updated_at - created_at).total_seconds() if created_at and updated_at else None

@@ -12,7 +12,7 @@ from statistics import median
 from typing import Any
 
 from ...module_utils._operations.status import FAILED, SUCCEEDED
-from ...module_utils._timestamps import parse_timestamp, timestamp_of
+from ...module_utils._timestamps import parse_timestamp, seconds_between
 from ...module_utils._untrusted import without_templates
 from .text import number_or_zero, scalar
 
@@ -66,6 +66,7 @@ def by_label(operations: Sequence[Mapping[str, Any]]) -> dict[str, int]:
 
 def _operation(operation: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
     status = str(operation.get("status"))
+    is_executed = status in EXECUTED_STATUSES
     return {
         "id": str(operation.get("id")),
         "project_id": scalar(operation, "project_id"),
@@ -77,17 +78,10 @@ def _operation(operation: Mapping[str, Any], names: Mapping[str, str]) -> dict[s
         "label": console_label(status),
         "created_at": operation["created_at"],
         "updated_at": scalar(operation, "updated_at"),
-        "duration_seconds": _duration(operation) if status in EXECUTED_STATUSES else None,
+        "duration_seconds": seconds_between(operation, "created_at", "updated_at") if is_executed else None,
         "failures_count": number_or_zero(operation, "failures_count"),
         "error": scalar(operation, "error") or None,
     }
-
-
-def _duration(operation: Mapping[str, Any]) -> float | None:
-    updated_at = timestamp_of(operation, "updated_at")
-    if updated_at is None:
-        return None
-    return max(0.0, (updated_at - parse_timestamp(operation["created_at"])).total_seconds())
 
 
 def _action(action: str, operations: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
