@@ -38,14 +38,14 @@ from .outcome import (
     unknown_outcome,
 )
 from .plan import Plan, Resource, fill, project_in_path
-from .state import ABSENT, BROKEN, COMING, DIFFERENT, GOING, LOOKBACK, PRESENT, UNSEEN
+from .state import ABSENT, BROKEN, DELETING, DIFFERENT, LOOKBACK, PRESENT, UNFINISHED, UNSEEN
 
 SEND, WAIT, DONE, FAIL = "send", "wait", "done", "fail"
 # What to do in each state. Once the request has been sent, SEND and FAIL become WAIT.
 STEPS = {
-    "POST": {ABSENT: SEND, COMING: WAIT, PRESENT: DONE, GOING: WAIT, BROKEN: WAIT},
-    "PATCH": {ABSENT: FAIL, COMING: WAIT, PRESENT: DONE, GOING: FAIL, BROKEN: WAIT, DIFFERENT: SEND},
-    "DELETE": {ABSENT: DONE, COMING: SEND, PRESENT: SEND, GOING: WAIT, BROKEN: SEND},
+    "POST": {ABSENT: SEND, UNFINISHED: WAIT, PRESENT: DONE, DELETING: WAIT, BROKEN: WAIT},
+    "PATCH": {ABSENT: FAIL, UNFINISHED: WAIT, PRESENT: DONE, DELETING: FAIL, BROKEN: WAIT, DIFFERENT: SEND},
+    "DELETE": {ABSENT: DONE, UNFINISHED: SEND, PRESENT: SEND, DELETING: WAIT, BROKEN: SEND},
 }
 STEPS["PUT"] = STEPS["PATCH"]
 # Refusals after which the resource may be there (POST) or gone (DELETE), because somebody else was faster.
@@ -156,7 +156,7 @@ class Engine:
 
     def _step(self, seen: Observation) -> str:
         plan, memory = self._plan, self._memory
-        under_way = GOING if plan.method == "DELETE" else COMING
+        under_way = DELETING if plan.method == "DELETE" else UNFINISHED
         if seen.state == under_way and not plan.wait:
             return DONE
         step = STEPS[plan.method].get(seen.state, WAIT)
@@ -248,7 +248,7 @@ class Engine:
         """Wait for the operations that explain the state, or until the next observation; the result if this run is over."""
         if self._memory.deadline is None:
             self._begin_waiting()
-        is_explained = self._error is None or seen.state in (COMING, GOING, BROKEN)
+        is_explained = self._error is None or seen.state in (UNFINISHED, DELETING, BROKEN)
         if self._seconds_left() <= 0 or (not is_explained and self._is_settled()):
             raise self._failure(seen)
         if all(operation["status"] in SUCCEEDED for operation in seen.operations):
@@ -256,7 +256,7 @@ class Engine:
                 self._seconds_left() if is_explained else self._settled_at - self._client.clock.monotonic()
             )
         try:
-            return self._wait_for(seen.operations, is_own=seen.state != GOING or self._plan.method == "DELETE")
+            return self._wait_for(seen.operations, is_own=seen.state != DELETING or self._plan.method == "DELETE")
         except WaitFailed as failure:
             if seen.state == BROKEN and seen.resource:
                 left = f"This creation left {label_of(seen.resource)}, which is not usable. Delete it, then run the task again."
@@ -385,7 +385,7 @@ class Engine:
         if self._error and memory.changed:
             so_far = f"This could not be looked up: {unobserved}" if unobserved else "So far, it was not."
             return unknown_outcome(self._error, f"{so_far} It is safe to run the task again.")
-        if self._error and (unobserved or seen.state != GOING):
+        if self._error and (unobserved or seen.state != DELETING):
             return self._error
         if unobserved and memory.changed:
             problem = f"{self._plan.request_line} was carried out, but its result could not be looked up"

@@ -13,7 +13,7 @@ from .._http.response import Response, pages
 from .._projects import incomplete_list, unavailable_ids
 from .._untrusted import displayable
 from .compare import contains, fields_of
-from .state import ABSENT, GOING, own_state
+from .state import ABSENT, DELETING, own_state
 
 if TYPE_CHECKING:
     from .plan import Find, Plan, Resource
@@ -105,7 +105,7 @@ def select(listed: Listed, alternatives: Sequence[Mapping[str, Any]], plan: Plan
     items = [item for item in listed.items if own_state(item) != ABSENT]
     matching = ([item for item in items if contains(item, match)] for match in alternatives)
     found = next(filter(None, matching), [])
-    found = [item for item in found if own_state(item) != GOING] or found
+    found = [item for item in found if own_state(item) != DELETING] or found
     if not found and listed.warnings:
         raise ResourceError("incomplete_list", f"No resource matches {plan.selector}. {listed.warnings[0]}")
     if len(found) > 1:

@@ -17,7 +17,7 @@ from .._timestamps import BEGINNING
 from .compare import differing, fields_of
 from .lookup import find_resource
 from .plan import Plan, Resource, fill, project_in_path
-from .state import ABSENT, DIFFERENT, GOING, LOOKBACK, PRESENT, is_about, judge, own_state, performs
+from .state import ABSENT, DELETING, DIFFERENT, LOOKBACK, PRESENT, is_about, judge, own_state, performs
 
 # An operation may be recorded before the resource that it creates.
 BEFORE_CREATION = timedelta(minutes=1)
@@ -50,7 +50,7 @@ def observe(
     state = ABSENT if resource is None else own_state(resource)
     if state == ABSENT:
         resource = None
-    elif plan.find and plan.is_update and state != GOING and differing(resource or {}, plan.body):
+    elif plan.find and plan.is_update and state != DELETING and differing(resource or {}, plan.body):
         return Observation(DIFFERENT, resource)
     # The operations about a resource may go on when it is gone.
     subject = resource or known

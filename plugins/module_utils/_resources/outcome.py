@@ -16,7 +16,7 @@ from .lookup import MAX_NAMED, ResourceError, label_of
 from .observe import Observation
 from .parents import ResourceNotFound
 from .plan import Plan, Resource
-from .state import ABSENT, COMING, GOING
+from .state import ABSENT, DELETING, UNFINISHED
 
 Result = dict[str, Any]
 
@@ -99,8 +99,8 @@ def overdue(plan: Plan, seen: Observation, known: Resource | None, timeout: floa
     name = label_of(resource) if resource else "the resource"
     problem = {
         ABSENT: f"{plan.request_line} was accepted, but the list does not show {name}",
-        GOING: f"{name} is still being deleted",
-        COMING: f"{name} is not ready",
+        DELETING: f"{name} is still being deleted",
+        UNFINISHED: f"{name} is not ready",
     }.get(seen.state, f"{plan.request_line} was accepted, but the list still shows {name}")
     advice = f"after {round(timeout, 1):g} s. Run the task again later, or increase timeout."
     return WaitFailed(f"{problem} {advice}", {}, {**result, "failed_ids": [], "pending_ids": []})

@@ -13,7 +13,7 @@ from .lookup import find_resource, label_of, list_resources, require_array, sele
 from .observe import Observation, observe, shown_resource
 from .outcome import Result, no_match, result_of, will_fail
 from .plan import Plan, fill, has_placeholder
-from .state import ABSENT, BROKEN, GOING
+from .state import ABSENT, BROKEN, DELETING
 
 
 def read(client: Client, plan: Plan, check_mode: bool) -> Result:
@@ -79,7 +79,7 @@ def preview(client: Client, plan: Plan) -> Result:
         warnings.append(will_fail(plan, f"No resource matches {plan.selector}", "creates"))
     if found and seen.state == BROKEN and step != SEND:
         warnings.append(will_fail(plan, f"The creation of {label_of(found)} has failed", "deletes"))
-    is_recreated = plan.method == "POST" and seen.state == GOING
+    is_recreated = plan.method == "POST" and seen.state == DELETING
     if step not in (SEND, FAIL) and not is_recreated:
         return result_of(found, found, warnings=warnings)
     before = None if is_recreated else found

@@ -13,14 +13,14 @@ from .._operations.api import Operation, time_of_creation
 from .._operations.status import ENDED, FAILED, SUCCEEDED
 
 # What its own fields show.
-ABSENT, PRESENT, COMING, GOING = "absent", "present", "on its way", "going"
+ABSENT, PRESENT, UNFINISHED, DELETING = "absent", "present", "unfinished", "deleting"
 # Its creation has failed; its fields are not those of the request; an error that may pass has prevented the observation.
 BROKEN, DIFFERENT, UNSEEN = "broken", "different", "not observed"
 STATE_FIELDS = ("current_state", "state", "status")
 # Some services list what they have deleted.
-_GONE = re.compile(r"deleted|destroyed|removed|terminated", re.IGNORECASE)
-_GOING = re.compile(r"delet|destroy|remov|terminat", re.IGNORECASE)
-_COMING = re.compile(r"(?!running)(\w+ing|init|pending)", re.IGNORECASE)
+_DELETED = re.compile(r"deleted|destroyed|removed|terminated", re.IGNORECASE)
+_DELETING = re.compile(r"delet|destroy|remov|terminat", re.IGNORECASE)
+_UNFINISHED = re.compile(r"(?!running)(\w+ing|init|pending)", re.IGNORECASE)
 # The platform's own check, which no request starts, so that no task waits for it.
 CHECK = "check_availability"
 # They create and delete the project, and name its default branch too.
@@ -30,13 +30,13 @@ LOOKBACK = timedelta(days=1)
 
 
 def own_state(resource: Mapping[str, Any]) -> str:
-    """PRESENT, unless a field of the resource says that it is ABSENT, COMING or GOING."""
+    """PRESENT, unless a field of the resource says that it is ABSENT, UNFINISHED or DELETING."""
     texts = [text for text in map(resource.get, STATE_FIELDS) if isinstance(text, str)]
-    if any(map(_GONE.fullmatch, texts)):
+    if any(map(_DELETED.fullmatch, texts)):
         return ABSENT
-    if any(map(_GOING.match, texts)):
-        return GOING
-    return COMING if any(map(_COMING.fullmatch, texts)) else PRESENT
+    if any(map(_DELETING.match, texts)):
+        return DELETING
+    return UNFINISHED if any(map(_UNFINISHED.fullmatch, texts)) else PRESENT
 
 
 def is_about(operation: Operation, resource: Mapping[str, Any], project_id: str) -> bool:
@@ -70,18 +70,18 @@ def judge(
         if operation["status"] not in ENDED and now - time_of_creation(operation, now) <= LOOKBACK
     ]
     deletions = [operation for operation in about if performs(operation, "delete", resource)]
-    if state == GOING or any(operation["status"] not in FAILED for operation in deletions):
-        return GOING, [each for each in about if each in started or (each in deletions and each in unfinished)]
+    if state == DELETING or any(operation["status"] not in FAILED for operation in deletions):
+        return DELETING, [each for each in about if each in started or (each in deletions and each in unfinished)]
     for operation in about:
         if operation["status"] in FAILED and performs(operation, "create", resource):
             # Those that were started together with the creation may succeed without it.
             failed_at = time_of_creation({"created_at": operation.get("updated_at")}, time_of_creation(operation))
             later = (each for each in about if time_of_creation(each) > failed_at)
-            if state == COMING or not any(each["status"] in SUCCEEDED for each in later):
+            if state == UNFINISHED or not any(each["status"] in SUCCEEDED for each in later):
                 return BROKEN, [operation]
     awaited = [operation for operation in about if operation in started or operation in unfinished]
     is_unsettled = any(operation["status"] not in SUCCEEDED for operation in awaited)
-    return COMING if is_unsettled else state, awaited
+    return UNFINISHED if is_unsettled else state, awaited
 
 
 def _is_since(operation: Operation, since: datetime) -> bool:

@@ -23,7 +23,7 @@ from .lookup import label_of, list_resources
 from .outcome import Result
 from .parents import project_id_from
 from .plan import Resource
-from .state import GOING, own_state
+from .state import DELETING, own_state
 
 WILDCARDS = frozenset("*?[")
 DEFAULT_AGE = "7d"
@@ -89,7 +89,7 @@ def _due(pattern: str, age: timedelta, listed: Sequence[Resource], now: datetime
     parents = set()
     # A child is newer than its parent.
     for branch in sorted(listed, key=time_of_creation, reverse=True):
-        if own_state(branch) == GOING:
+        if own_state(branch) == DELETING:
             continue
         matches = (
             fnmatchcase(str(branch.get("name")), pattern)

@@ -12,9 +12,9 @@ import pytest
 from ansible_collections.clouddb.control.plugins.module_utils._resources.state import (
     ABSENT,
     BROKEN,
-    COMING,
-    GOING,
+    DELETING,
     PRESENT,
+    UNFINISHED,
     is_about,
     judge,
     own_state,
@@ -47,11 +47,11 @@ def operation(action: str, status: str, minutes: float = 0, **fields: Any) -> di
         ({"current_state": "ready"}, PRESENT),
         ({"status": "running"}, PRESENT),
         ({"state": 7, "status": None}, PRESENT),
-        ({"current_state": "init"}, COMING),
-        ({"state": "Creating"}, COMING),
-        ({"status": "pending"}, COMING),
-        ({"current_state": "deleting"}, GOING),
-        ({"status": "pending", "state": "TERMINATING"}, GOING),
+        ({"current_state": "init"}, UNFINISHED),
+        ({"state": "Creating"}, UNFINISHED),
+        ({"status": "pending"}, UNFINISHED),
+        ({"current_state": "deleting"}, DELETING),
+        ({"status": "pending", "state": "TERMINATING"}, DELETING),
         # https://github.com/Arubacloud/terraform-provider-arubacloud/pull/69
         ({"state": "Deleted"}, ABSENT),
     ],
@@ -65,7 +65,7 @@ def test_state_by_its_own_fields(fields: dict[str, Any], state: str) -> None:
     [
         (BRANCH, [], PRESENT, []),
         (BRANCH, [operation("create_branch", "finished")], PRESENT, []),
-        (BRANCH, [operation("create_branch", "running")], COMING, ["create_branch"]),
+        (BRANCH, [operation("create_branch", "running")], UNFINISHED, ["create_branch"]),
         (BRANCH, [operation("create_branch", "failed")], BROKEN, ["create_branch"]),
         # Its compute was scheduled together with the branch.
         (
@@ -88,18 +88,18 @@ def test_state_by_its_own_fields(fields: dict[str, Any], state: str) -> None:
         (
             BRANCH,
             [operation("delete_timeline", "running"), operation("suspend_compute", "running")],
-            GOING,
+            DELETING,
             ["delete_timeline"],
         ),
-        (BRANCH, [operation("delete_timeline", "finished")], GOING, []),
+        (BRANCH, [operation("delete_timeline", "finished")], DELETING, []),
         (BRANCH, [operation("delete_timeline", "failed")], PRESENT, []),
-        (BRANCH, [operation("delete_endpoint", "running", endpoint_id="ep-1")], COMING, ["delete_endpoint"]),
+        (BRANCH, [operation("delete_endpoint", "running", endpoint_id="ep-1")], UNFINISHED, ["delete_endpoint"]),
         # What has been unfinished for days is not waited for.
         (BRANCH, [operation("apply_config", "running", 2 * 24 * 60)], PRESENT, []),
         # The operation that creates a database is one of its branch.
         (DATABASE, [operation("create_branch", "failed")], PRESENT, []),
-        (PROJECT, [operation("delete_tenant", "running")], GOING, ["delete_tenant"]),
-        (PROJECT, [operation("delete_timeline", "running")], COMING, ["delete_timeline"]),
+        (PROJECT, [operation("delete_tenant", "running")], DELETING, ["delete_tenant"]),
+        (PROJECT, [operation("delete_timeline", "running")], UNFINISHED, ["delete_timeline"]),
         (PROJECT, [operation("create_timeline", "failed")], BROKEN, ["create_timeline"]),
         (PROJECT, [operation("create_branch", "failed")], PRESENT, []),
     ],
@@ -117,7 +117,7 @@ def test_operations_since_the_request_are_awaited_also_if_they_have_ended() -> N
         operation("start_compute", "finished", 2),
         operation("x", "failed", 9),
     ]
-    assert judge(BRANCH, about, EPOCH, EPOCH - timedelta(minutes=3)) == (COMING, about[:2])
+    assert judge(BRANCH, about, EPOCH, EPOCH - timedelta(minutes=3)) == (UNFINISHED, about[:2])
 
 
 @pytest.mark.parametrize(
