@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
 from itertools import takewhile
@@ -14,9 +15,9 @@ from .._http.errors import NotFound, StatusError
 from .._operations.api import PAGE_SIZE, Operation, operation_pages, time_of_creation
 from .._operations.status import SUCCEEDED
 from .._timestamps import BEGINNING
-from .compare import differing, fields_of
+from .compare import contains, differing, fields_of
 from .lookup import find_resource
-from .plan import Plan, Resource, fill, project_in_path
+from .plan import Plan, Resource, fill, placeholders, project_in_path
 from .state import ABSENT, DELETING, DIFFERENT, LOOKBACK, PRESENT, is_about, judge, own_state, performs
 
 # An operation may be recorded before the resource that it creates.
@@ -75,18 +76,20 @@ def _look_up(client: Client, plan: Plan, known: Resource | None, has_waited: boo
         resource = _by_own_path(client, plan, known or {})
         # Only a GET of its path shows that a resource is gone.
         return resource if resource or is_deletion else known, []
-    resource = _by_own_path(client, plan, known) if plan.is_update and known is not None else None
-    if resource:
-        return resource, []
+    if plan.is_update or (plan.method == "DELETE" and known is None):
+        # Its own path does not lag, and has what the list leaves out, such as a shared project.
+        resource = _by_own_path(client, plan, plan.find.match if known is None else known)
+        if resource and (known or contains(resource, plan.find.match)):
+            return resource, []
     resource, warnings = find_resource(client, plan, plan.find, known)
     if resource and plan.is_update and not fields_of(plan.body, resource).keys() <= resource.keys():
         resource = _by_own_path(client, plan, resource) or resource
     return resource, warnings
 
 
-def _by_own_path(client: Client, plan: Plan, known: Resource) -> Resource | None:
+def _by_own_path(client: Client, plan: Plan, known: Mapping[str, Any]) -> Resource | None:
     """The resource with all its fields; None if its path is unknown, has no GET, or one that shows something else."""
-    if plan.method == "POST" and known.get("id") is None:
+    if not placeholders(plan.segments) <= known.keys() or (plan.method == "POST" and known.get("id") is None):
         return None
     segments = fill(plan.segments, known)
     if plan.method == "POST":

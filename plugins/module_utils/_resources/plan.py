@@ -102,7 +102,7 @@ def plan_from(params: Mapping[str, Any], check_mode: bool) -> Plan:
     find = _find_from(params["find"], method, segments, check_mode)
     if method == "POST" and find:
         _require_match_in_body(find, segments[-1], body or {})
-    if has_placeholder(segments) and not (find and find.match and method != "POST"):
+    if placeholders(segments) and not (find and find.match and method != "POST"):
         raise InvalidOption("path", "the placeholder {id} requires find.match, and a method other than POST.")
     statuses = params["status_code"]
     unclear = sorted(set(statuses or ()).difference(SUCCESS, REFUSED))
@@ -171,7 +171,7 @@ def _find_from(
         segments = parse_path("find.path", options["path"], allow_missing=check_mode)
     # The path of a resource is that of its list and a placeholder.
     segments = segments[:-1] if _PLACEHOLDER.fullmatch(segments[-1]) else segments
-    if has_placeholder(segments) or not segments:
+    if placeholders(segments) or not segments:
         raise InvalidOption("find", "path is needed, because the path of the request has a placeholder within it")
     return Find(segments, options["list"], match, query_parameters("find.query", options["query"], check_mode))
 
@@ -196,9 +196,9 @@ def is_complete(segments: Sequence[str]) -> bool:
     return not any(segment.strip() in _WITHOUT_VALUE for segment in segments)
 
 
-def has_placeholder(segments: Sequence[str]) -> bool:
-    """Whether a segment stands for a field of the resource, such as C({id})."""
-    return any(map(_PLACEHOLDER.fullmatch, segments))
+def placeholders(segments: Sequence[str]) -> set[str]:
+    """The fields of the resource that segments stand for: C(id) for C({id})."""
+    return {found[1] for found in map(_PLACEHOLDER.fullmatch, segments) if found}
 
 
 def fill(segments: Sequence[str], found: Mapping[str, Any]) -> tuple[str, ...]:

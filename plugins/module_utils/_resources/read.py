@@ -12,7 +12,7 @@ from .engine import FAIL, SEND, STEPS
 from .lookup import find_resource, label_of, list_resources, require_array, select
 from .observe import Observation, observe, shown_resource
 from .outcome import Result, no_match, result_of, will_fail
-from .plan import Plan, fill, has_placeholder
+from .plan import Plan, fill, placeholders
 from .state import ABSENT, BROKEN, DELETING
 
 
@@ -24,7 +24,7 @@ def read(client: Client, plan: Plan, check_mode: bool) -> Result:
     if check_mode and not plan.has_all_values:
         unknown = "because a value in it is not known. An earlier task would create the resource."
         return result_of(warnings=[f"{plan.request_line} was not sent, {unknown}"])
-    if not has_placeholder(plan.segments):
+    if not placeholders(plan.segments):
         if plan.find:
             plan = plan._replace(segments=plan.find.segments, query={**plan.query, **plan.find.query})
         try:

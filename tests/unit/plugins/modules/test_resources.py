@@ -144,6 +144,15 @@ def test_a_project_is_changed_by_its_id(sandbox: Sandbox, client: Client) -> Non
     assert writes(sandbox) == [f"PATCH /projects/{SHOP}"]
 
 
+def test_a_project_that_the_list_leaves_out_is_found_by_its_id(sandbox: Sandbox, client: Client) -> None:
+    """As in https://github.com/neondatabase/neonctl/issues/198"""
+    sandbox.fault("status", status=200, method="GET", path="/projects", body={"projects": []}, times=None)
+    named = {"module": "project", "id": SHOP, "name": None}
+    assert [task(client, **named, history_retention="2h")["changed"] for _run in range(2)] == [True, False]
+    assert [task(client, **named, state="absent")["changed"] for _run in range(2)] == [True, False]
+    assert writes(sandbox) == [f"PATCH /projects/{SHOP}", f"DELETE /projects/{SHOP}"]
+
+
 class TestParents:
     @pytest.mark.parametrize("project", ["shop", SHOP])
     def test_they_are_named_by_id_or_name(self, sandbox: Sandbox, client: Client, project: str) -> None:
