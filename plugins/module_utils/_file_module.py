@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from ._errors import SecretFileError, sentence
-from ._module import ControlModule, Run
+from ._module import ControlModule, RunFunction
 
 # Of a new file: 0600. The group of an existing file, and whoever is in its access list, keep their permissions.
 DEFAULT_MODE = "u=rw,o="
@@ -20,7 +20,7 @@ class FileModule(ControlModule):
         self._attributes_diff: dict[str, dict[str, Any]] = {}
         super().__init__(add_file_common_args=True, **arguments)
 
-    def run(self, run: Run) -> None:
+    def run(self, run: RunFunction) -> None:
         """Call C(run(params, client, check_mode, set_attributes)), where C(set_attributes) is set_file_attributes()."""
         super().run(partial(run, set_attributes=self.set_file_attributes))
 

@@ -25,7 +25,7 @@ from ._options import NOT_CREATED_ID, NOT_CREATED_KEY_ID
 from ._untrusted import MAX_MESSAGE_LENGTH, displayable, walk
 
 # Called with the options, the client and whether this is check mode; returns the result.
-Run = Callable[..., dict[str, Any]]
+RunFunction = Callable[..., dict[str, Any]]
 
 # The options that select by id what, in check mode, only an earlier task would create.
 MAY_LACK_VALUE = frozenset(
@@ -45,7 +45,7 @@ class ControlModule(AnsibleModule):
         spec = {**CONNECTION_OPTIONS, **argument_spec}
         super().__init__(argument_spec=spec, supports_check_mode=True, **arguments)
 
-    def run(self, function: Run) -> None:
+    def run(self, function: RunFunction) -> None:
         """Call C(function(params, client, check_mode)), and end the task with its result, or with the error it raised."""
         if REQUESTS_IMPORT_ERROR:
             message = f"{missing_requests()}, or set ansible_python_interpreter to a Python that has it."

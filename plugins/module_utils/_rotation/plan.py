@@ -121,10 +121,10 @@ def plan(rotation: Rotation, params: Mapping[str, Any], max_age: timedelta, grac
             "use the key to api_key_rotation_former_consumers.",
             {"hosts": missing},
         )
-    beyond = all_but_latest(keys if reason else keys[:-1], params["keep"])
+    superseded = all_but_latest(keys if reason else keys[:-1], params["keep"])
     # Without a record, the task's own key may be among them.
-    older, unknown = (beyond, []) if rotation.may_revoke() else ([], beyond)
-    unknown = [*rotation.foreign_keys, *unknown]
+    older = superseded if rotation.may_revoke() else []
+    unknown = [*rotation.foreign_keys, *(key for key in superseded if key not in older)]
     # Only a file shows which key a host holds, other than in the run that deploys it.
     must_wait = not reason and (missing or not all(one.has_file for one in rotation.confirmations.values()))
     waiting = older if must_wait else []

@@ -20,14 +20,14 @@ from ansible_collections.clouddb.control.plugins.module_utils._errors import Clo
 from ansible_collections.clouddb.control.plugins.module_utils._file_module import FileModule
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._http.connection import encodings
-from ansible_collections.clouddb.control.plugins.module_utils._module import ControlModule, Run
+from ansible_collections.clouddb.control.plugins.module_utils._module import ControlModule, RunFunction
 from ansible_collections.clouddb.control.plugins.module_utils._untrusted import MAX_MESSAGE_LENGTH
 from ansible_collections.clouddb.control.tests.unit.support.module_main import NAMES_NULLS_IN_LISTS, Outcome, run_main
 
 OPTIONS = {"base_url": "https://control.example.com/api/v2", "api_key": "secret-0123456789"}
 
 
-def outcome_of(run: Run, check_mode: bool = False, diff: bool = False, **options: Any) -> Outcome:
+def outcome_of(run: RunFunction, check_mode: bool = False, diff: bool = False, **options: Any) -> Outcome:
     """The outcome of a module with this run() and an option C(color); options that are None are not passed."""
 
     def main() -> None:
@@ -37,7 +37,7 @@ def outcome_of(run: Run, check_mode: bool = False, diff: bool = False, **options
     return run_main(SimpleNamespace(main=main), passed, check_mode, diff)
 
 
-def module_with(run: Run) -> SimpleNamespace:
+def module_with(run: RunFunction) -> SimpleNamespace:
     """A module with this run(), with the options C(color) and C(shades) and those of files."""
 
     def main() -> None:
@@ -51,7 +51,7 @@ def never(params: Mapping[str, Any], client: Client, check_mode: bool) -> NoRetu
     raise AssertionError("run() was called")
 
 
-def raising(error: ClouddbError) -> Run:
+def raising(error: ClouddbError) -> RunFunction:
     def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> NoReturn:
         raise error
 
