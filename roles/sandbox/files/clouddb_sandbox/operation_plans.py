@@ -11,14 +11,8 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from .lifecycle import ACTIONS, Timeline, check_timeline
-from .request_models import MAX_INTEGER, ControlRequestModel
+from .request_models import MAX_INTEGER, ControlRequestModel, one_of
 from .store import Transaction
-
-
-def check_action(action: str) -> str:
-    if action not in ACTIONS:
-        raise ValueError(f"unknown action; expected one of {', '.join(ACTIONS)}")
-    return action
 
 
 def lists_to_tuples(timeline: Any) -> Any:
@@ -31,7 +25,7 @@ def lists_to_tuples(timeline: Any) -> Any:
 class OperationPlan(ControlRequestModel):
     """Applies to operations with this action, or any that a request starts; in this project, or any."""
 
-    action: Annotated[str, AfterValidator(check_action)] | None = None
+    action: Annotated[str, one_of(*ACTIONS)] | None = None
     project_id: str | None = None
     times: int | None = Field(
         default=1, ge=1, le=MAX_INTEGER, description="number of operations to apply to; null: all, until cleared"

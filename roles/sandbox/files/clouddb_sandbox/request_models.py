@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 from typing import Annotated, Any
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, model_validator
 
 # The range of an SQLite integer.
 MAX_INTEGER = 2**63 - 1
@@ -17,6 +17,17 @@ HeaderValue = Annotated[str, Field(pattern=r"^([\x21-\x7e\x80-\xff]+([ \t]+[\x21
 HistoryRetention = Annotated[int, Field(ge=0, le=MAX_HISTORY_RETENTION)]
 NonEmptyString = Annotated[str, Field(min_length=1)]
 Date = Annotated[AwareDatetime, Field(strict=False)]
+
+
+def one_of(*choices: str) -> AfterValidator:
+    """Return a validator of a text that must be one of the choices."""
+
+    def check(value: str) -> str:
+        if value not in choices:
+            raise ValueError(f"{value!r} is not one of {', '.join(choices)}")
+        return value
+
+    return AfterValidator(check)
 
 
 class RequestModel(BaseModel):

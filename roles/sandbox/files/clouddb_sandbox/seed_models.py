@@ -23,7 +23,7 @@ from pydantic import (
 
 from .clock import MAX_SECONDS, SECOND, to_microseconds
 from .lifecycle import ACTIONS, STATUSES, Timeline, check_timeline
-from .request_models import MAX_INTEGER, NonEmptyString
+from .request_models import MAX_INTEGER, NonEmptyString, one_of
 
 SECONDS_PER_UNIT = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 
@@ -36,15 +36,6 @@ def parse_age(age: Any) -> Any:
     if age is None or (isinstance(age, (int, float)) and not isinstance(age, bool) and 0 <= age < math.inf):
         return age
     raise ValueError(f"must be a number of seconds, or an age such as 90s, 15m, 24h, 7d or 2w, not {age!r}")
-
-
-def one_of(*choices: str) -> AfterValidator:
-    def check(value: str) -> str:
-        if value not in choices:
-            raise ValueError(f"{value!r} is not one of {', '.join(choices)}")
-        return value
-
-    return AfterValidator(check)
 
 
 Age = Annotated[float, BeforeValidator(parse_age), Field(le=MAX_SECONDS)]
