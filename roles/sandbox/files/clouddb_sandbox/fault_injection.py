@@ -40,24 +40,20 @@ from .faults import (
     TruncateFault,
     UnavailableProjectsFault,
 )
+from .middleware import Middleware
 from .paths import BASE_PATH, is_below
 from .responses import error_response
 from .rewriting import omit_operations, process, read_body, replace_name, replay_body, rewrite
-from .state import SandboxState
 from .store import Lingering
 
 HTML_PAGE = "<!DOCTYPE html>\n<html><head><title>Sign in</title></head><body><h1>Please sign in</h1></body></html>\n"
 
 
-class FaultInjectionMiddleware:
+class FaultInjectionMiddleware(Middleware):
     """Applies the faults that match an API request. Sets `page_limit`, `unavailable_ids` and `sandbox` of its state."""
 
-    def __init__(self, app: ASGIApp, sandbox: SandboxState) -> None:
-        self.app = app
-        self.sandbox = sandbox
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or not is_below(BASE_PATH, scope["path"]):
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if not is_below(BASE_PATH, scope["path"]):
             await self.app(scope, receive, send)
             return
         app, state, method = self.app, scope["state"], scope["method"]

@@ -30,17 +30,24 @@ REQUEST_ID = re.compile(r"[\x21-\x7e]{1,200}")
 log = logging.getLogger("clouddb_sandbox")
 
 
-class RequestLogMiddleware:
-    """Logs API requests, sets X-Request-ID and Date, and responds 500 to unhandled exceptions."""
+class Middleware:
+    """Base class: processes HTTP requests with handle(). The application gets everything else as it is."""
 
     def __init__(self, app: ASGIApp, sandbox: SandboxState) -> None:
         self.app = app
         self.sandbox = sandbox
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
+        await (self.handle if scope["type"] == "http" else self.app)(scope, receive, send)
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        raise NotImplementedError
+
+
+class RequestLogMiddleware(Middleware):
+    """Logs API requests, sets X-Request-ID and Date, and responds 500 to unhandled exceptions."""
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         started = time.perf_counter()
         request_headers = Headers(scope=scope)
         request_id = request_headers.get("x-request-id", "")
@@ -78,22 +85,15 @@ class RequestLogMiddleware:
             await response(scope, receive, send_with_headers)
 
 
-class AuthenticationMiddleware:
+class AuthenticationMiddleware(Middleware):
     """Responds 401 unless the request has a valid bearer key, on every path (api.md, "Authentication")."""
 
-    def __init__(self, app: ASGIApp, sandbox: SandboxState) -> None:
-        self.app = app
-        self.sandbox = sandbox
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
-            authorization = Headers(scope=scope).get("authorization", "")
-            if not await run_in_threadpool(self.authenticate, authorization, scope["client"][0]):
-                message = "the API key is missing, invalid or revoked"
-                response = error_response(scope, 401, message, {"WWW-Authenticate": "Bearer"})
-                await response(scope, receive, send)
-                return
-        await self.app(scope, receive, send)
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        app, authorization = self.app, Headers(scope=scope).get("authorization", "")
+        if not await run_in_threadpool(self.authenticate, authorization, scope["client"][0]):
+            message = "the API key is missing, invalid or revoked"
+            app = error_response(scope, 401, message, {"WWW-Authenticate": "Bearer"})
+        await app(scope, receive, send)
 
     def authenticate(self, authorization: str, address: str) -> bool:
         """Return whether the header has a valid key. If so, record what the platform has done since the last request."""
@@ -108,30 +108,19 @@ class AuthenticationMiddleware:
             return True
 
 
-class EncodedPathMiddleware:
+class EncodedPathMiddleware(Middleware):
     """Routes requests by their path as it was sent; see EncodedSegment."""
 
-    def __init__(self, app: ASGIApp, sandbox: SandboxState) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
-            scope = {**scope, "path": scope["raw_path"].decode("ascii")}
-        await self.app(scope, receive, send)
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self.app({**scope, "path": scope["raw_path"].decode("ascii")}, receive, send)
 
 
-class RateLimitMiddleware:
+class RateLimitMiddleware(Middleware):
     """Responds 429 to API requests above the account's rate limit."""
 
-    def __init__(self, app: ASGIApp, sandbox: SandboxState) -> None:
-        self.app = app
-        self.sandbox = sandbox
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        is_limited = scope["type"] == "http" and is_below(BASE_PATH, scope["path"])
-        if is_limited and (seconds := self.sandbox.rate_limiter.consume()):
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        app = self.app
+        if is_below(BASE_PATH, scope["path"]) and (seconds := self.sandbox.rate_limiter.consume()):
             message = "the account has sent too many requests"
-            response = error_response(scope, 429, message, {"Retry-After": str(math.ceil(seconds))})
-            await response(scope, receive, send)
-            return
-        await self.app(scope, receive, send)
+            app = error_response(scope, 429, message, {"Retry-After": str(math.ceil(seconds))})
+        await app(scope, receive, send)
