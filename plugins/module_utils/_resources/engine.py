@@ -368,7 +368,7 @@ class Engine:
         elif plan.is_update and memory.before and resource:
             before = memory.before
             names = fields_of(plan.body, before)
-            memory.changed = any(not contains(before.get(name), resource.get(name)) for name in names)
+            memory.changed = any(before.get(name) != resource.get(name) for name in names)
             if ignored := differing(resource, plan.body):
                 memory.warnings.append(ignored_fields_warning(plan, ignored))
         about = {operation["id"]: operation for operation in [*memory.operations, *operations]}

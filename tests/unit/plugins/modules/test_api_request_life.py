@@ -295,6 +295,16 @@ def test_a_change_that_a_list_shows_late_is_a_change(sandbox: Sandbox, client: C
     assert "id" not in result["diff"]["before"]
 
 
+def test_a_nested_field_that_is_removed_is_a_change(sandbox: Sandbox, client: Client) -> None:
+    """As in https://github.com/netbox-community/ansible_modules/issues/1159"""
+    before, after = ({"id": SHOP, "name": "shop", "settings": {"ips": [1], **more}} for more in ({"lag": 3}, {}))
+    sandbox.fault("status", status=200, method="GET", path="/projects", body={"projects": [before]})
+    sandbox.fault("status", status=200, path=f"/projects/{SHOP}", body={"project": after}, times=2)
+    find = {"list": "projects", "match": {"name": "shop"}}
+    result = task(client, "PATCH", path="projects/{id}", find=find, body={"project": {"settings": {"lag": None}}})
+    assert (result["changed"], result["diff"]["before"]["settings"], result["warnings"]) == (True, {"lag": 3}, [])
+
+
 @pytest.mark.parametrize("echo", [False, True])
 def test_a_name_that_the_service_changes_is_an_error(sandbox: Sandbox, client: Client, echo: bool) -> None:
     """As in https://github.com/achikin/testrail-jenkins-plugin/pull/1"""
