@@ -47,8 +47,8 @@ options:
   api_retries:
     description:
       - Maximum number of further attempts after a transient error, up to 100. V(0) means a single attempt.
-      - GET, PUT and DELETE requests are retried after connection errors, incomplete responses and the HTTP statuses 423, 429, 500, 502, 503
-        and 504. POST and PATCH requests are retried only if the service cannot have acted on them, that is if no connection was made, and
+      - GET, PUT and DELETE requests are retried after connection errors, incomplete responses and the HTTP statuses 408, 423, 429 and
+        5xx. POST and PATCH requests are retried only if the service cannot have acted on them, that is if no connection was made, and
         after 423, 429 and 503.
       - The backoff between attempts grows with jitter up to 20 seconds. At a rate limit it is longer and adds up to more than a minute.
         C(Retry-After) is honored up to 60 seconds.

@@ -38,8 +38,8 @@ MAX_CONNECTIONS = 32
 
 # The project has unfinished operations; the request was refused.
 LOCKED = 423
-# After these, the same GET or DELETE may succeed later (the service's rate limit is among them).
-TRANSIENT_STATUSES = frozenset({LOCKED, 429, 500, 502, 503, 504})
+# After these, the same GET or DELETE may succeed later. Gateways send 408 or, for example, 522 for a service that is briefly down.
+TRANSIENT_STATUSES = frozenset({408, LOCKED, 429, *range(500, 600)})
 # After these, the service did not act, and may do so later, so that even a POST may be retried.
 REFUSED_TEMPORARILY = frozenset({LOCKED, 429, 503})
 # After these, the service did not act either, nor will it. After any other status, it may have acted: a gateway may

@@ -164,11 +164,13 @@ ERRORS: dict[str, Error] = {
     "body that is not UTF-8": changed(lambda body, *rest, **headers: reply(body.replace(b'":"', b'":"\xe9', 1))),
     "302 to another origin": redirect,
     "404": not_found,
-    **{str(number): always(status(number)) for number in (400, 401, 403, 409, 422, 423, 429, 500, 502, 503, 504)},
+    **{str(number): always(status(number)) for number in (400, 401, 403, 409, 422, 423, 429, 503)},
     **{
         f"{number}, Retry-After {how}": always(status(number, Retry_After=value, Date=DATE))
         for number in (423, 429)
         for how, value in RETRY_AFTER.items()
     },
+    "408, 5xx except 503, request not processed": always(status(502)),
+    "408, 5xx except 503, request processed": processed(status(522)),
     **{name: (processed if "processed" in name else always)(status(statuses[0])) for name, statuses in GROUPS.items()},
 }

@@ -31,8 +31,7 @@ REJECTED = (402, 405, 407, 410, 411, 412, 413, 414, 415, 417, 421, 425, 426, 428
 GROUPS: dict[str, tuple[int, ...]] = {
     ", ".join(map(str, REJECTED)): REJECTED,
     "other 3xx, request processed": (303, *range(300, 400)),
-    "other 4xx, request processed": (408, 499, *range(400, 500)),
-    "other 5xx, request processed": (520, *range(500, 600)),
+    "other 4xx, request processed": (499, *range(400, 500)),
     "600 to 999, request processed": (600, *range(601, 1000)),
 }
 
@@ -104,10 +103,11 @@ def _locked() -> Row:
     return _refused(423)._replace(create=retried("locked"), delete=retried("locked"))
 
 
-def _server_error(status: int) -> Row:
-    """A status after which the request may have been processed."""
-    return _refused(status)._replace(
-        present=not_retried("orphaned_key"), create=not_retried("unknown_outcome"), delete=retried("unknown_outcome")
+def _server_error(status: int, processed: bool) -> Row:
+    """A transient status, although the request may have been C(processed)."""
+    failed = retried("http_status")
+    return _broken_response(f"returned {status}", processed)._replace(
+        status=status, reads=failed, first_poll=failed, later_poll=failed
     )
 
 
@@ -170,10 +170,9 @@ MATRIX: dict[str, Row] = {
     "429, Retry-After as a date": _refused(429),
     "429, Retry-After of 100 years": _refused(429),
     "429, Retry-After malformed": _refused(429),
-    "500": _server_error(500),
-    "502": _server_error(502),
     "503": _refused(503),
-    "504": _server_error(504),
+    "408, 5xx except 503, request not processed": _server_error(502, processed=False),
+    "408, 5xx except 503, request processed": _server_error(522, processed=True),
     **{
         name: _permanent(first) if (first, *others) == REJECTED else _unclear(first)
         for name, (first, *others) in GROUPS.items()

@@ -78,7 +78,7 @@ def fails(served: Scripted, method: str) -> RequestFailed:
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
-@pytest.mark.parametrize("failure", [HANG_UP, *(reply({}, status) for status in (423, 429, 500, 502, 503, 504))])
+@pytest.mark.parametrize("failure", [HANG_UP, *(reply({}, status) for status in (408, 423, 429, 500, 503, 522))])
 def test_get_and_delete_are_retried(serve: Serve, method: str, failure: Reply) -> None:
     served = serve(failure, failure, OK)
     response = METHODS[method](served.client)
