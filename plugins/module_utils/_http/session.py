@@ -8,6 +8,7 @@ Works with urllib3 1.25 to 2.
 from __future__ import annotations
 
 import os
+import socket
 import sys
 import threading
 import traceback
@@ -35,6 +36,11 @@ except ImportError:
 # As the User-Agent header has it; a test compares it with galaxy.yml.
 COLLECTION_VERSION = "1.1.0"
 MAX_CONNECTIONS = 32
+# The first of these is urllib3's own. An address that drops packets takes up to 7 seconds, not all of api_timeout: the host may have
+# another one, as where IPv6 does not work.
+SOCKET_OPTIONS = [(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)]
+if hasattr(socket, "TCP_SYNCNT"):  # Linux
+    SOCKET_OPTIONS.append((socket.IPPROTO_TCP, socket.TCP_SYNCNT, 2))
 
 # The project has unfinished operations; the request was refused.
 LOCKED = 423
@@ -145,11 +151,11 @@ class AttemptAdapter(HTTPAdapter):
     """Uses connections that notify their attempt, directly and through proxies of all kinds."""
 
     def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
-        super().init_poolmanager(*args, **kwargs)
+        super().init_poolmanager(*args, socket_options=SOCKET_OPTIONS, **kwargs)
         _use_attempt_pools(self.poolmanager)
 
     def proxy_manager_for(self, proxy: Any, **kwargs: Any) -> Any:
-        return _use_attempt_pools(super().proxy_manager_for(proxy, **kwargs))
+        return _use_attempt_pools(super().proxy_manager_for(proxy, socket_options=SOCKET_OPTIONS, **kwargs))
 
 
 def open_session(connection: Connection) -> Session:

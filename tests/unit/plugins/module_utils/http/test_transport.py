@@ -12,6 +12,7 @@ import sys
 from typing import Any
 
 import pytest
+from urllib3.util import connection
 
 from ansible_collections.clouddb.control.plugins.module_utils import _http as http
 from ansible_collections.clouddb.control.plugins.module_utils._http import session
@@ -104,6 +105,22 @@ def test_post_is_retried_after_a_refusal(serve: Serve, status: int) -> None:
     served = serve(reply({}, status), OK)
     assert METHODS["POST"](served.client).attempts == 2
     assert [request.json for request in served.requests] == [{"key_name": "ci"}] * 2
+
+
+def test_an_address_that_drops_packets_leaves_time_for_the_next_one(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect, options = connection.create_connection, []
+
+    def recorded(*args: Any, **kwargs: Any) -> socket.socket:
+        options.extend(kwargs["socket_options"])
+        return connect(*args, **kwargs)
+
+    monkeypatch.setattr(connection, "create_connection", recorded)
+    serve(OK).client.get("projects")
+    # The system gives up after seven seconds, of the thirty of api_timeout.
+    assert (socket.IPPROTO_TCP, socket.TCP_SYNCNT, 2) in options
+    assert (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1) in options
 
 
 @pytest.mark.parametrize("method, repeated", [("PUT", True), ("PATCH", False)])
