@@ -47,17 +47,17 @@ class Transport:
             may_retry = outcome.transient and (request.method in REPEATABLE_METHODS or not outcome.may_have_acted)
             if response and response.status == LOCKED and not retry_locked:
                 may_retry = False
-            pause = None
             if may_retry and attempts <= retries:
                 from .backoff import pause_before_retry  # most tasks meet no error
 
                 pause = pause_before_retry(attempts, response, self._clock.utcnow())
-            if pause is None or (deadline and pause >= deadline.remaining()):
-                if isinstance(outcome, RawResponse):
-                    return outcome
-                raise outcome
-            acted_before = outcome.may_have_acted
-            self._clock.sleep(pause)
+                if not deadline or pause < deadline.remaining():
+                    acted_before = outcome.may_have_acted
+                    self._clock.sleep(pause)
+                    continue
+            if isinstance(outcome, RawResponse):
+                return outcome
+            raise outcome
 
     def _attempt(
         self, request: Request, seconds: float, attempts: int, acted_before: bool
