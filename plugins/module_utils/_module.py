@@ -1,6 +1,6 @@
 # Copyright (c) clouddb.control contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What all modules share: the connection options, and the one place where a task begins and ends. Keeps P5, P9 and P11.
+"""What all modules share: the connection options, and the one place where a task begins and ends. Keeps P5, P9, P11 and P12.
 
 Without future annotations, so that _errors.py names a Python that is too old.
 """
