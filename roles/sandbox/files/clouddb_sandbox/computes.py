@@ -68,13 +68,14 @@ def apply_config(tx: Transaction, branch: Branch) -> Operation:
     )
 
 
+def start_operation(tx: Transaction, action: str, endpoint: Endpoint) -> Operation:
+    """Start an operation on the compute."""
+    return operations.start(
+        tx, action, project_id=endpoint.project_id, branch_id=endpoint.branch_id, endpoint_id=endpoint.id
+    )
+
+
 def suspend(tx: Transaction, branch: Branch) -> list[Operation]:
     """Start to suspend the branch's compute. Returns the operation, or nothing if the branch has no compute."""
     endpoint = find(tx, branch.id)
-    if endpoint is None:
-        return []
-    return [
-        operations.start(
-            tx, "suspend_compute", project_id=branch.project_id, branch_id=branch.id, endpoint_id=endpoint.id
-        )
-    ]
+    return [start_operation(tx, "suspend_compute", endpoint)] if endpoint else []

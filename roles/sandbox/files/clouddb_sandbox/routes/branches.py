@@ -56,10 +56,7 @@ def create_branch(
         branch = branches.insert(tx, parent, body.branch)
         started = [branches.start_creation(tx, branch, "create_branch")]
         endpoints = [computes.insert(tx, branch) for _endpoint in body.endpoints]
-        started += [
-            operations.start(tx, "start_compute", project_id=project_id, branch_id=branch.id, endpoint_id=endpoint.id)
-            for endpoint in endpoints
-        ]
+        started += [computes.start_operation(tx, "start_compute", endpoint) for endpoint in endpoints]
         return BranchCreateResponse(
             branch=branches.get(tx, project_id, branch.id),
             endpoints=endpoints,

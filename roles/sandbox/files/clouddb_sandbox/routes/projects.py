@@ -48,7 +48,7 @@ def create_project(sandbox: SandboxDependency, body: ProjectCreateRequest) -> Pr
         endpoint = computes.insert(tx, branch)
         started = [
             branches.start_creation(tx, branch, "create_timeline"),
-            operations.start(tx, "start_compute", project_id=project_id, branch_id=branch.id, endpoint_id=endpoint.id),
+            computes.start_operation(tx, "start_compute", endpoint),
         ]
         return ProjectCreateResponse(
             project=projects.get(tx, project_id),
