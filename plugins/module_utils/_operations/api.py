@@ -73,11 +73,7 @@ def selected_pages(client: Client, project_id: str, selection: Selection, page_s
 
 
 def list_operations(
-    client: Client,
-    project_id: str,
-    selection: Selection,
-    page_size: int = PAGE_SIZE,
-    fields: Fields | None = None,
+    client: Client, project_id: str, selection: Selection, page_size: int = PAGE_SIZE, fields: Fields | None = None
 ) -> list[Operation]:
     """A project's selected operations, newest first. They keep WORKING_FIELDS, whatever C(fields) says.
 

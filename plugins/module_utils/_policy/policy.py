@@ -126,11 +126,7 @@ def allowed_from(entries: Sequence[Mapping[str, Any]] | None) -> list[Allowed] |
 def review(keys: Sequence[Key], policy: Policy, now: datetime) -> Review:
     """Compare all the account's keys with the policy; C(now) is the time by the service's clock."""
     entry_of = _entries_of(keys, policy.allowed)
-    findings = [
-        *_violations(keys, policy, now, entry_of),
-        *_surplus(keys, policy, entry_of),
-        *_missing(keys, policy),
-    ]
+    findings = [*_violations(keys, policy, now, entry_of), *_surplus(keys, policy, entry_of), *_missing(keys, policy)]
     findings.sort(key=lambda each: (KINDS.index(each.kind), each.name, each.key["id"] if each.key else 0))
     protected = {key["id"]: reason for key in keys if (reason := _reason_to_protect(key, policy, now))}
     return Review(findings, protected)

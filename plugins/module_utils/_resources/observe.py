@@ -36,11 +36,7 @@ class Observation(NamedTuple):
 
 
 def observe(
-    client: Client,
-    plan: Plan,
-    known: Resource | None = None,
-    sent_at: datetime | None = None,
-    has_waited: bool = False,
+    client: Client, plan: Plan, known: Resource | None = None, sent_at: datetime | None = None, has_waited: bool = False
 ) -> Observation:
     """The resource and its state. C(known) is what the response, or an earlier observation, has shown of it.
 

@@ -25,24 +25,30 @@ def read(client: Client, plan: Plan, check_mode: bool) -> Result:
         unknown = "because a value in it is not known. An earlier task would create the resource."
         return result_of(warnings=[f"{plan.request_line} was not sent, {unknown}"])
     if not placeholders(plan.segments):
-        if plan.find:
-            plan = plan._replace(segments=plan.find.segments, query={**plan.query, **plan.find.query})
-        try:
-            response = client.request("GET", plan.segments, plan.query, accept=plan.accept)
-        except NotFound as error:
-            if not check_mode:
-                raise
-            return result_of(warnings=[f"{error} In check mode, an earlier task might create the resource."])
-        if (plan.find or plan.all_pages) and response.status in SUCCESS:
-            return _read_list(client, plan, response)
-        shown = shown_resource(response.json, plan)
-        return result_of(shown, shown, json=response.json, status=response.status)
+        return _get(client, plan, check_mode)
     found, warnings = find_resource(client, plan, plan.find) if plan.find else (None, [])
     if found:
-        return {**read(client, plan._replace(segments=fill(plan.segments, found), find=None), False), "object": found}
+        by_id = plan._replace(segments=fill(plan.segments, found), find=None)
+        return {**_get(client, by_id, check_mode=False), "object": found}
     if check_mode:
         return result_of(warnings=[*warnings, will_fail(plan, f"No resource matches {plan.selector}", "creates")])
     raise no_match(plan, Observation(ABSENT, None, [], warnings))
+
+
+def _get(client: Client, plan: Plan, check_mode: bool) -> Result:
+    """The result of a GET request for a list, or for a path without placeholders."""
+    if plan.find:
+        plan = plan._replace(segments=plan.find.segments, query={**plan.query, **plan.find.query})
+    try:
+        response = client.request("GET", plan.segments, plan.query, accept=plan.accept)
+    except NotFound as error:
+        if not check_mode:
+            raise
+        return result_of(warnings=[f"{error} In check mode, an earlier task might create the resource."])
+    if (plan.find or plan.all_pages) and response.status in SUCCESS:
+        return _read_list(client, plan, response)
+    shown = shown_resource(response.json, plan)
+    return result_of(shown, shown, json=response.json, status=response.status)
 
 
 def _read_list(client: Client, plan: Plan, first: Response) -> Result:
