@@ -367,8 +367,8 @@ class Engine:
             )
         elif plan.is_update and memory.before and resource:
             before = memory.before
-            names = fields_of(plan.body, before)
-            memory.changed = any(before.get(name) != resource.get(name) for name in names)
+            pairs = [(before.get(name), resource.get(name)) for name in fields_of(plan.body, before)]
+            memory.changed = not all(contains(old, new) and contains(new, old) for old, new in pairs)
             if ignored := differing(resource, plan.body):
                 memory.warnings.append(ignored_fields_warning(plan, ignored))
         about = {operation["id"]: operation for operation in [*memory.operations, *operations]}

@@ -305,6 +305,15 @@ def test_a_nested_field_that_is_removed_is_a_change(sandbox: Sandbox, client: Cl
     assert (result["changed"], result["diff"]["before"]["settings"], result["warnings"]) == (True, {"lag": 3}, [])
 
 
+def test_another_form_of_the_same_value_is_no_change(sandbox: Sandbox, client: Client) -> None:
+    before, after = ({"id": SHOP, "name": "shop", "until": f"2026-01-01T00:00:00{end}"} for end in ("Z", ".0Z"))
+    sandbox.fault("status", status=200, method="GET", path="/projects", body={"projects": [before]})
+    sandbox.fault("status", status=200, path=f"/projects/{SHOP}", body={"project": after}, times=2)
+    find = {"list": "projects", "match": {"name": "shop"}}
+    result = task(client, "PATCH", path="projects/{id}", find=find, body={"project": {"until": "2027-01-01T00:00:00Z"}})
+    assert (result["changed"], len(result["warnings"])) == (False, 1)
+
+
 @pytest.mark.parametrize("echo", [False, True])
 def test_a_name_that_the_service_changes_is_an_error(sandbox: Sandbox, client: Client, echo: bool) -> None:
     """As in https://github.com/achikin/testrail-jenkins-plugin/pull/1"""
