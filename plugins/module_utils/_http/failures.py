@@ -29,6 +29,7 @@ with suppress(ImportError):  # which session.py reports
     from requests.exceptions import InvalidSchema, InvalidURL, ProxyError
     from urllib3.exceptions import (
         ConnectTimeoutError,
+        DecodeError,
         HTTPError,
         LocationParseError,
         NewConnectionError,
@@ -44,6 +45,7 @@ INVALID_WITH_ANY_BUNDLE = frozenset({9, 10, 62, 64, *range(66, 69), *range(85, 9
 # What OpenSSL reports, the latter from 3.2 to 3.5, when the other side speaks another protocol.
 NO_TLS = ("wrong version number", "record layer failure")
 PROXY_VARIABLES = "HTTPS_PROXY, HTTP_PROXY and ALL_PROXY"
+PROXY_ADVICE = f"base_url, and {PROXY_VARIABLES} in the environment."
 # Of an error's body: the fields that say what is wrong, and those that say more about it. Of each, the first one with a text counts.
 SUMMARY = ("message", "msg", "error_description", "title", "error")
 DETAIL = ("detail", "errors")
@@ -109,8 +111,10 @@ class _Failure(NamedTuple):
             return refusal.group()
         if isinstance(error, BadStatusLine) and not isinstance(error, OSError):
             return "the response does not begin with an HTTP status"
-        if isinstance(error, IncompleteRead):
+        if self.has(IncompleteRead):
             return "the body is incomplete"
+        if self.has(DecodeError):
+            return "the body is not valid gzip"
         is_shown = isinstance(error, (BodyError, OSError)) or self.is_certificate_of_other_host()
         return text if is_shown and text else type(error).__name__
 
@@ -137,7 +141,7 @@ def _classified(failure: _Failure) -> tuple[bool, str]:
     if failure.is_timeout():
         if failure.was_sent:
             return True, "{name} got no complete response from {base_url} within {limit}.{advice_on_limit}"
-        return True, "{name} was not sent: no connection to {base_url} was made within {limit}.{advice_on_limit}"
+        return True, "{name} was not sent: no connection to {route} was made within {limit}.{advice_on_limit}"
     untrusted = "The certificate of {base_url} is not trusted: {reason}. "
     if failure.is_invalid_certificate():
         return False, untrusted + "No CA bundle changes that. Check base_url, or replace the certificate."
@@ -155,14 +159,12 @@ def _classified(failure: _Failure) -> tuple[bool, str]:
             advice = "Install PySocks for {python}, or unset {proxy_variables} in the environment."
             return False, "{name} was not sent: the library PySocks, which SOCKS proxies require, is missing. " + advice
         # The library's text may quote the password of a proxy.
-        advice = "Check base_url, and {proxy_variables} in the environment."
-        return False, "{name} was not sent: an address is not valid. " + advice
+        return False, "{name} was not sent: an address is not valid. Check " + PROXY_ADVICE
     if not isinstance(failure.error, (OSError, HTTPError, BodyError)):
         return False, "{name} failed with an unexpected {error}."
     if failure.was_sent:
         return True, "{name} got no complete response from {base_url}: the connection broke ({reason})."
-    advice = "Check base_url and the network."
-    return True, "{name} was not sent: no connection to {base_url} could be made ({reason}). " + advice
+    return True, "{name} was not sent: no connection to {route} could be made ({reason}). Check {advice}"
 
 
 def unreachable_error(
@@ -175,11 +177,15 @@ def unreachable_error(
     failure = _Failure(failed.cause, _chain(failed.cause), failed.was_sent)
     transient, text = _classified(failure)
     is_api_timeout = seconds == connection.api_timeout
+    uses_proxy = failure.has(ProxyError)
+    advice = PROXY_ADVICE if uses_proxy else "base_url and the network."
     message = text.format(
         name=f"{request.method} {request.path}",
         base_url=connection.base_url,
+        route=f"{connection.base_url} through the proxy" if uses_proxy else connection.base_url,
+        advice=advice,
         limit=f"api_timeout ({seconds:.3g} s)" if is_api_timeout else f"the remaining {seconds:.3g} s",
-        advice_on_limit=" Increase api_timeout, or check base_url and the network." if is_api_timeout else "",
+        advice_on_limit=f" Increase api_timeout, or check {advice}" if is_api_timeout else "",
         reason=failure.reason().rstrip(".") if failure.chain else "",
         error=type(failure.error).__name__,
         python=sys.executable,

@@ -7,10 +7,12 @@ from __future__ import annotations
 import json
 import ssl
 import sys
+import zlib
 from http.client import BadStatusLine, IncompleteRead
 
 import pytest
 from requests import exceptions as requests_exceptions
+from urllib3 import HTTPResponse
 from urllib3 import exceptions as urllib3_exceptions
 
 from ansible_collections.clouddb.control.plugins.module_utils._http.attempt import AttemptError
@@ -75,6 +77,13 @@ def wrapped(error: BaseException, by: type[Exception] = requests_exceptions.Conn
     return by(urllib3_exceptions.ProtocolError("Connection aborted.", error))
 
 
+def invalid_chunk() -> Exception:
+    """The error of a chunked body that ends early."""
+    error = urllib3_exceptions.InvalidChunkLength(HTTPResponse(), b"")
+    error.__cause__ = ValueError("invalid literal for int() with base 16: b''")
+    return error
+
+
 SENT = f"POST /api_keys got no complete response from {URL}"
 NOT_SENT = "POST /api_keys was not sent: "
 UNTRUSTED = f"The certificate of {URL} is not trusted: "
@@ -93,7 +102,8 @@ SECRET_RESPONSE = '{"id": 7, "key": "the-new-secret"}'
             requests_exceptions.ProxyError(
                 urllib3_exceptions.ProxyError("Unable to connect to proxy", urllib3_exceptions.ConnectTimeoutError())
             ),
-            f"{NOT_SENT}no connection to {URL} was made {INCREASE}",
+            f"{NOT_SENT}no connection to {URL} through the proxy was made within api_timeout (30 s). "
+            f"Increase api_timeout, or {CHECK_ADDRESS[0].lower()}{CHECK_ADDRESS[1:]}",
             True,
         ),
         (
@@ -105,7 +115,7 @@ SECRET_RESPONSE = '{"id": 7, "key": "the-new-secret"}'
             requests_exceptions.ProxyError(
                 urllib3_exceptions.ProxyError("Unable to connect to proxy", OSError(0, "Tunnel connection failed: 407"))
             ),
-            f"{NOT_SENT}no connection to {URL} could be made (Tunnel connection failed: 407). Check base_url and the network.",
+            f"{NOT_SENT}no connection to {URL} through the proxy could be made (Tunnel connection failed: 407). {CHECK_ADDRESS}",
             True,
         ),
         (
@@ -192,6 +202,14 @@ def test_requests_that_were_not_sent(cause: BaseException | None, message: str, 
             True,
         ),
         (wrapped(IncompleteRead(b"x")), f"{SENT}: the connection broke (the body is incomplete).", True),
+        (wrapped(invalid_chunk()), f"{SENT}: the connection broke (the body is incomplete).", True),
+        (
+            requests_exceptions.ContentDecodingError(
+                urllib3_exceptions.DecodeError("gzip", zlib.error(SECRET_RESPONSE))
+            ),
+            f"{SENT}: the connection broke (the body is not valid gzip).",
+            True,
+        ),
         (
             wrapped(urllib3_exceptions.InvalidHeader(SECRET_RESPONSE)),
             f"{SENT}: the connection broke (InvalidHeader).",
