@@ -26,7 +26,7 @@ from .session import TRANSIENT_STATUSES, BodyError, RawResponse, Request
 
 with suppress(ImportError):  # which session.py reports
     from requests import RequestException
-    from requests.exceptions import InvalidSchema, InvalidURL, ProxyError
+    from requests.exceptions import ChunkedEncodingError, InvalidSchema, InvalidURL, ProxyError
     from urllib3.exceptions import (
         ConnectTimeoutError,
         DecodeError,
@@ -66,9 +66,11 @@ class _Failure(NamedTuple):
         return any(isinstance(each, types) for each in self.chain)
 
     def is_timeout(self) -> bool:
-        """Whether the time was up; in urllib3 1, a connection that was refused counts among the timeouts."""
+        """Whether the time was up. Connections that are refused in urllib3 1, or that the system gives up, count among the timeouts."""
         return self.error is None or (
-            self.has(ConnectTimeoutError, ReadTimeoutError) and not self.has(NewConnectionError)
+            self.has(ConnectTimeoutError, ReadTimeoutError)
+            and not self.has(NewConnectionError)
+            and not getattr(self.chain[-1], "errno", None)
         )
 
     def is_certificate_of_other_host(self) -> bool:
@@ -111,7 +113,7 @@ class _Failure(NamedTuple):
             return refusal.group()
         if isinstance(error, BadStatusLine) and not isinstance(error, OSError):
             return "the response does not begin with an HTTP status"
-        if self.has(IncompleteRead):
+        if self.has(IncompleteRead, ChunkedEncodingError):
             return "the body is incomplete"
         if self.has(DecodeError):
             return "the body is not valid gzip"

@@ -12,7 +12,6 @@ from http.client import BadStatusLine, IncompleteRead
 
 import pytest
 from requests import exceptions as requests_exceptions
-from urllib3 import HTTPResponse
 from urllib3 import exceptions as urllib3_exceptions
 
 from ansible_collections.clouddb.control.plugins.module_utils._http.attempt import AttemptError
@@ -77,11 +76,11 @@ def wrapped(error: BaseException, by: type[Exception] = requests_exceptions.Conn
     return by(urllib3_exceptions.ProtocolError("Connection aborted.", error))
 
 
-def invalid_chunk() -> Exception:
-    """The error of a chunked body that ends early."""
-    error = urllib3_exceptions.InvalidChunkLength(HTTPResponse(), b"")
-    error.__cause__ = ValueError("invalid literal for int() with base 16: b''")
-    return error
+def time_of_the_system_is_up() -> requests_exceptions.ConnectTimeout:
+    """The error of an address that drops packets, before C(api_timeout) is over."""
+    error = urllib3_exceptions.ConnectTimeoutError()
+    error.__cause__ = TimeoutError(110, "Connection timed out")
+    return requests_exceptions.ConnectTimeout(error)
 
 
 SENT = f"POST /api_keys got no complete response from {URL}"
@@ -116,6 +115,11 @@ SECRET_RESPONSE = '{"id": 7, "key": "the-new-secret"}'
                 urllib3_exceptions.ProxyError("Unable to connect to proxy", OSError(0, "Tunnel connection failed: 407"))
             ),
             f"{NOT_SENT}no connection to {URL} through the proxy could be made (Tunnel connection failed: 407). {CHECK_ADDRESS}",
+            True,
+        ),
+        (
+            time_of_the_system_is_up(),
+            f"{NOT_SENT}no connection to {URL} could be made (Connection timed out). Check base_url and the network.",
             True,
         ),
         (
@@ -202,7 +206,11 @@ def test_requests_that_were_not_sent(cause: BaseException | None, message: str, 
             True,
         ),
         (wrapped(IncompleteRead(b"x")), f"{SENT}: the connection broke (the body is incomplete).", True),
-        (wrapped(invalid_chunk()), f"{SENT}: the connection broke (the body is incomplete).", True),
+        (
+            requests_exceptions.ChunkedEncodingError(urllib3_exceptions.ProtocolError("Response ended prematurely")),
+            f"{SENT}: the connection broke (the body is incomplete).",
+            True,
+        ),
         (
             requests_exceptions.ContentDecodingError(
                 urllib3_exceptions.DecodeError("gzip", zlib.error(SECRET_RESPONSE))
