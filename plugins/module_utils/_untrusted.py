@@ -36,7 +36,7 @@ def displayable(text: object, max_length: int = MAX_TEXT_LENGTH) -> str:
     Those are control characters, escape sequences, characters that change the direction of the text, and lone surrogates.
     """
     line = str(text)
-    # Each character takes at most ten as an escape, so that the rest need not be escaped.
+    # No character becomes shorter, so the rest would be truncated anyway.
     if not line.isprintable():
         line = "".join(map(_printable, line[: max_length + 1]))
     return line if len(line) <= max_length else f"{line[: max_length - 1]}…"
@@ -55,7 +55,7 @@ def without_templates(text: str) -> str:
 
 
 def walk(value: Any, on_text: Callable[[str], str]) -> Any:
-    """A copy of the value with C(on_text) applied to every text in it, also to the names of fields."""
+    """A copy of the value with C(on_text) applied to every text in it, even to the names of fields."""
     if isinstance(value, str):
         return on_text(value)
     if isinstance(value, dict):

@@ -184,7 +184,7 @@ class SecretFile(NamedTuple):
 
     def _prepare(self, temporary: TemporaryFile, attributes: FileAttributes | None) -> None:
         """Give the new file the attributes of the one that it replaces, unless C(attributes) or options say otherwise."""
-        # Where everybody may write, anybody may have created the file to be given its new content.
+        # In a directory where everybody may write, somebody else may have created the file so that its attributes are kept.
         is_shared = os.stat(self._directory()).st_mode & stat.S_IWOTH
         keeps_attributes = os.path.lexists(self.path) and not is_shared
         if keeps_attributes:

@@ -91,7 +91,7 @@ class Review(NamedTuple):
     def due(self, kinds: Collection[str]) -> list[Key]:
         """The keys with findings of these kinds, those with the earliest last activity first.
 
-        Keys that are only surplus come last: they may no longer be once the others are revoked.
+        Keys that are only surplus come last: once the others are revoked, they may be within the limit.
         """
         found = [(finding.kind, finding.key) for finding in self.findings if finding.key and finding.kind in kinds]
         keys = {key["id"]: key for _kind, key in found}

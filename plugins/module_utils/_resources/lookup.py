@@ -99,8 +99,8 @@ def find_resource(
 def select(listed: Listed, alternatives: Sequence[Mapping[str, Any]], plan: Plan) -> tuple[Resource | None, list[str]]:
     """The only resource that matches, and warnings about fields of C(find.match) that no resource has.
 
-    The first of the C(alternatives), each the fields of a match, that any resource matches decides. One that is being
-    deleted counts only if there is no other. Raises ResourceError if there are several, or if an incomplete list has none.
+    Each of the C(alternatives) has the fields of a match; they are tried in turn until a resource matches. One that is being
+    deleted counts only if there is no other. Raises ResourceError if several match, or if none does and the list is incomplete.
     """
     items = [item for item in listed.items if own_state(item) != ABSENT]
     matching = ([item for item in items if contains(item, match)] for match in alternatives)

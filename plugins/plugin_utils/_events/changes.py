@@ -55,9 +55,8 @@ class PollResult(NamedTuple):
 class FollowedProject:
     """A project as the service last listed it, and what is remembered of its operations.
 
-    Until the first poll is complete, operations created since C(new_since) are new. Afterwards C(new_since) is None, and every
-    operation that is not remembered is new, except those created no later than C(forgotten_until), which were not read by the
-    first poll or are forgotten.
+    Until the first poll is complete, operations created since C(new_since) are new. From then on it is None, and an operation is
+    new if it is not remembered and was created after C(forgotten_until): older ones are forgotten, or were never read.
     """
 
     def __init__(self, project: dict[str, Any], new_since: datetime | None):
