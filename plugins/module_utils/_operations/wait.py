@@ -125,7 +125,7 @@ class Wait:
                 return
             errors = self._poll(self._client)
             if not state.has_succeeded() and max(state.next_poll_at, state.elapsed()) >= state.timeout:
-                raise timed_out(state, errors[-1] if errors else None)
+                raise timed_out(state, errors[-1] if errors else None, self._limits.timeout)
             interval = poll_interval(state.polls, self._limits.interval)
             interval = max([interval, *(error.retry_after or 0.0 for error in errors)])
             state.next_poll_at = min(state.elapsed() + interval, state.timeout)

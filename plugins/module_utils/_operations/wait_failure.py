@@ -25,11 +25,11 @@ def operations_failed(state: WaitState, failed: Sequence[OperationRef]) -> WaitF
     return _wait_failed(f"{_count(failed, state)} failed: {_describe(failed, state)}.", state, failed)
 
 
-def timed_out(state: WaitState, error: RequestFailed | None) -> WaitFailed:
-    """The deadline has passed; C(error) is one that the last poll met."""
+def timed_out(state: WaitState, error: RequestFailed | None, timeout: float) -> WaitFailed:
+    """The deadline has passed; C(error) is one that the last poll met. C(timeout): the task's, which may do more than wait."""
     failed = state.failed(grace=0)
     unfinished = [ref for ref in state.awaited() if ref not in failed]
-    after = f"Timed out after {round(state.timeout, 1):g} s"
+    after = f"Timed out after {round(timeout, 1):g} s"
     if state.unlisted:
         message = f"{after} before the unfinished operations of {state.unlisted.project_id} could be listed."
     else:

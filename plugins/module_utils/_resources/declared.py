@@ -107,8 +107,7 @@ def declare(kind: Kind, params: Mapping[str, Any], client: Client, check_mode: b
         plan = plan_for(kind, target, method, params["wait"])
         if check_mode:
             return preview(client, plan)
-        seconds = max(0.0, limits.timeout - (earlier["elapsed"] if earlier else 0.0))
-        result = Engine(client, plan, limits._replace(timeout=seconds), seconds, earlier).run(state)
+        result = Engine(client, plan, limits, limits.timeout, earlier).run(state)
         if "_state" in result:
             # The next run of the module does not look up the parents again.
             result["_state"].update(target=target._asdict(), method=method)

@@ -87,7 +87,8 @@ class Engine:
     """One run of a task: C(memory) is what the next run has to know, the rest belongs to this one.
 
     C(error) is what went wrong with the request, until an observation shows that nothing did; that has to be known at
-    C(settled_at). C(earlier): the result of another request of the task, which was not sent, but waited for the resource.
+    C(settled_at). C(earlier): the result of what the task has done before, whose time counts: another request, which was not
+    sent, but waited for the resource, or the deletion of other branches.
     """
 
     def __init__(
@@ -98,6 +99,7 @@ class Engine:
         earlier = earlier or result_of()
         kept = {name: earlier[name] for name in ("operations", "polls", "warnings")}
         self._memory = Memory(started=self._began - earlier["elapsed"], **kept)
+        self._timeout = max(0.0, limits.timeout - earlier["elapsed"])
         self._error: RequestFailed | None = None
         self._settled_at = math.inf
         self._locking: list[str] = []
@@ -234,7 +236,7 @@ class Engine:
     def _begin_waiting(self, seconds_to_settle: float = math.inf) -> None:
         now = self._client.clock.monotonic()
         if self._memory.deadline is None:
-            self._memory.deadline = now + self._limits.timeout
+            self._memory.deadline = now + self._timeout
         self._settled_at = now + seconds_to_settle
 
     def _seconds_left(self) -> float:

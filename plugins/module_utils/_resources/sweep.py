@@ -20,7 +20,7 @@ from .compare import changed_fields
 from .declared import BRANCH, Target, module_result, plan_for
 from .engine import Engine
 from .lookup import label_of, list_resources
-from .outcome import Result
+from .outcome import Result, result_of
 from .parents import project_id_from
 from .plan import Resource
 from .state import DELETING, own_state
@@ -69,9 +69,9 @@ def sweep(params: Mapping[str, Any], client: Client, check_mode: bool) -> Result
     for branch in due[:limit]:
         plan = plan_for(BRANCH, Target(segments, {"id": branch["id"]}), "DELETE", params["wait"])
         if not check_mode:
-            seconds = deadline.remaining()
+            so_far = result_of(elapsed=limits.timeout - deadline.remaining())
             try:
-                operations += Engine(client, plan, limits._replace(timeout=seconds), seconds).run()["operations"]
+                operations += Engine(client, plan, limits, limits.timeout, so_far).run()["operations"]
             except ClouddbError as error:
                 operations += error.result.get("operations", [])
                 # Even if no branch is gone yet, its deletion may have begun.

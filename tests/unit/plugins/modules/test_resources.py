@@ -270,8 +270,9 @@ def test_a_lock_does_not_prolong_the_timeout(sandbox: Sandbox, client: Client, c
     for action in ("create_branch", "apply_storage_config"):
         sandbox.plan((0, "running"), (20, "finished"), action=action)
     sandbox.api("POST", f"/projects/{SHOP}/branches", {"branch": {"name": "other"}, "endpoints": []})
-    failure = failing(client, module="project", id=SHOP, name=None, history_retention="3d", timeout=30)
-    assert (failure["kind"], len(writes(sandbox)), round(clock.elapsed)) == ("wait_failed", 2, 30)
+    with pytest.raises(ClouddbError, match="Timed out after 30 s") as error:
+        task(client, "project", id=SHOP, name=None, history_retention="3d", timeout=30)
+    assert (error.value.kind, len(writes(sandbox)), round(clock.elapsed)) == ("wait_failed", 2, 30)
 
 
 def test_a_wait_is_resumed_without_another_lookup_of_the_parents(sandbox: Sandbox, client: Client) -> None:

@@ -101,7 +101,7 @@ def test_twenty_operations_are_described(number: int, last: str) -> None:
     ],
 )
 def test_message_at_the_deadline(statuses: list[str | None], error: StatusError | None, message: str) -> None:
-    failure = timed_out(state_of(*statuses), error)
+    failure = timed_out(state_of(*statuses), error, 60.0)
     assert str(failure) == f"Timed out after 60 s{message}"
     assert failure.kind == (error.kind if error else "wait_failed")
 
@@ -109,8 +109,10 @@ def test_message_at_the_deadline(statuses: list[str | None], error: StatusError 
 def test_operations_that_were_never_listed() -> None:
     state = WaitState(FakeClock().clock, 60.0, (), UnfinishedOperations("shop", 0.0))
     message = "Timed out after 60 s before the unfinished operations of shop could be listed."
-    assert str(timed_out(state, None)) == message
-    assert str(timed_out(state, UNAVAILABLE)) == f"{message} The last poll met an error: The service responded 503."
+    assert str(timed_out(state, None, 60.0)) == message
+    assert (
+        str(timed_out(state, UNAVAILABLE, 60.0)) == f"{message} The last poll met an error: The service responded 503."
+    )
 
 
 def test_errors_that_end_a_wait() -> None:
