@@ -4,18 +4,12 @@
 
 from __future__ import annotations
 
-import sys
 from contextlib import ExitStack
-from pathlib import Path
 
 import pytest
 import requests
 
-SERVER = Path(__file__).resolve().parents[3] / "roles" / "sandbox" / "files"
-sys.path.insert(0, str(SERVER))
-
-from ansible_collections.clouddb.control.tests.unit.support.sandbox import run_in_thread  # noqa: E402
-from clouddb_sandbox.settings import Settings  # noqa: E402
+from ansible_collections.clouddb.control.tests.unit.support.sandbox import Settings, run_in_thread
 
 API_KEY = "k" * 64
 PROJECT = "wispy-lake-12345678"
