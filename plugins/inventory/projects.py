@@ -289,8 +289,8 @@ def _checked(options: dict[str, Any]) -> dict[str, Any]:
     if unknown:
         raise InvalidOption("filters", f"unknown keys: {', '.join(sorted(unknown))}. Use {', '.join(Filters._fields)}.")
     for name, value in options["filters"].items():
-        if value is None:
-            raise InvalidOption("filters", f"{name} must not be null. Set a value, or leave it out.")
+        if not isinstance(value, str):
+            raise InvalidOption("filters", f"{name} must be a string. Quote a number, and leave out what has no value.")
     integer(options, "page_size", 1)
     integer(options, "workers", 1, MAX_WORKERS)
     return {**options, "filters": checked_filters(options["filters"]), "query": checked_query(options)}

@@ -107,10 +107,9 @@ def test_invalid_query_raises(query: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("option", ["project_id", "name", "region_id"])
-@pytest.mark.parametrize("value", [" ", 7])
-def test_blank_and_non_string_filters_raise(option: str, value: Any) -> None:
+def test_blank_filters_raise(option: str) -> None:
     with pytest.raises(InvalidOption) as error:
-        checked_filters({option: value})
+        checked_filters({option: " "})
     assert error.value.details == {"option": option}
 
 
