@@ -1,6 +1,6 @@
 # Copyright (c) clouddb.control contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A file on the target that holds one secret: read, and replaced completely or not at all. Keeps P2, P5 and P7."""
+"""A file on the target with a secret, or with the record of its deployment: read, and replaced completely or not at all. Keeps P2, P5 and P7."""
 
 from __future__ import annotations
 
