@@ -35,8 +35,9 @@ PROJECT_OPTIONS: dict[str, dict[str, Any]] = {"project": {"type": "str", "requir
 
 
 def query_of(params: Mapping[str, Any]) -> dict[str, Any]:
-    """The query parameters of the list of projects, from C(query) or C(org_id)."""
-    return {"org_id": params["org_id"]} if params.get("org_id") else params.get("query") or {}
+    """The query parameters of the list of projects, with those in C(query) or C(org_id)."""
+    further = {"org_id": params["org_id"]} if params.get("org_id") else params.get("query") or {}
+    return {"limit": PROJECTS_PAGE_SIZE, **further}
 
 
 def project_id_from(params: Mapping[str, Any], client: Client, may_be_missing: bool) -> str | None:
@@ -55,8 +56,8 @@ def project_id_from(params: Mapping[str, Any], client: Client, may_be_missing: b
             return str(client.get("projects", project).object("project")["id"])
         except NotFound:
             pass
-    query = {**query_of(params), "limit": PROJECTS_PAGE_SIZE}
-    return _selected("project", list_resources(client, ["projects"], "projects", query), project, may_be_missing)
+    listed = list_resources(client, ["projects"], "projects", query_of(params))
+    return _selected("project", listed, project, may_be_missing)
 
 
 def branch_id_from(

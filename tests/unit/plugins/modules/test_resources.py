@@ -246,6 +246,8 @@ def test_an_account_that_requires_an_organization(sandbox: Sandbox, client: Clie
     assert (result["changed"], task(client, **options, org_id="org-1")["changed"]) == (True, False)
     if options is STORE:
         assert result["project"]["org_id"] == "org-1"
+    lists = [each for each in sandbox.requests() if (each["method"], each["path"]) == ("GET", "/api/v2/projects")]
+    assert all("limit=400" in each["query"] for each in lists)
 
 
 def resumed(client: Client, **options: Any) -> list[dict[str, Any]]:
