@@ -159,7 +159,7 @@ def _connection_uri(params: Mapping[str, Any], client: Client, check_mode: bool)
         return None
     path = ("projects", project_id, "branches", branch_id, "databases", params["database"])
     try:
-        user = params["user"] or client.get(*path).object("database")["owner_name"]
+        user = params["user"] or client.get(*path).object("database", owner_name=str)["owner_name"]
         query = {"branch_id": branch_id, "database_name": params["database"], "role_name": user}
         response = client.get("projects", project_id, "connection_uri", query=query)
     except NotFound:
@@ -170,7 +170,7 @@ def _connection_uri(params: Mapping[str, Any], client: Client, check_mode: bool)
             if params[option] and params[option] not in [each.get("name") for each in listed.items]:
                 raise not_found(option, listed, params[option]) from None
         raise
-    return str(response.require(response.object(), uri=str)["uri"])
+    return str(response.object(uri=str)["uri"])
 
 
 def _write(dest: SecretFile, uri: str, check_mode: bool) -> bool:

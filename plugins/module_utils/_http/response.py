@@ -39,8 +39,8 @@ class Response(NamedTuple):
         message = f"The response to {self.request.method} {self.request.path} is not what the API describes: {problem}."
         return UnexpectedResponse(message, self.request, self.attempts)
 
-    def object(self, field: str | None = None) -> dict[str, Any]:
-        """The JSON object itself, or the one in its C(field). Raises UnexpectedResponse."""
+    def object(self, field: str | None = None, **types: type) -> dict[str, Any]:
+        """The JSON object itself, or the one in its C(field), with fields of these types. Raises UnexpectedResponse."""
         value = self.json
         if not isinstance(value, dict):
             raise self.unexpected(f"a JSON object was expected, not {_json_type(value)}")
@@ -48,7 +48,7 @@ class Response(NamedTuple):
             value = value.get(field)
             if not isinstance(value, dict):
                 raise self.unexpected(f"its field '{field}' should be an object, not {_json_type(value)}")
-        return value
+        return self.require(value, **types) if types else value
 
     def items(self, field: str | None, **types: type) -> list[dict[str, Any]]:
         """The array in C(field) (None: the response itself), whose items are objects with fields of these types.

@@ -107,7 +107,7 @@ def create_key(client: Client, name: str, known_ids: Collection[int]) -> Created
     """
     try:
         response = client.with_secrets().post("api_keys", body={"key_name": name})
-        created = response.require(response.object(), id=int, key=str)
+        created = response.object(id=int, key=str)
         client.hide(created["key"])
         if not is_sendable(created["key"]):
             raise response.unexpected("the field 'key' cannot be a new secret")
@@ -193,7 +193,7 @@ def revoke_key(client: Client, key: Key) -> Key | None:
     """Revoke a key (api.md, DELETE /api_keys/{key_id}); the revocation result, None when it was already gone."""
     try:
         response = client.delete("api_keys", key["id"])
-        revocation = response.require(response.object(), id=int, revoked=bool)
+        revocation = response.object(id=int, revoked=bool)
         if revocation["id"] != key["id"]:
             raise response.unexpected(f"it is about key {revocation['id']}")
         if not revocation["revoked"]:

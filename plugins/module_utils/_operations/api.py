@@ -128,7 +128,7 @@ def time_of_creation(item: Mapping[str, Any], default: datetime = BEGINNING) -> 
 def get_operation(client: Client, project_id: str, operation_id: str) -> Operation:
     """One operation (api.md, GET /projects/{project_id}/operations/{operation_id}). Raises NotFound."""
     response = client.get("projects", project_id, "operations", operation_id)
-    operation = response.require(response.object("operation"), id=str, status=str)
+    operation = response.object("operation", id=str, status=str)
     _require_project(response, operation, project_id)
     if operation["id"] != operation_id:
         raise response.unexpected(f"it is about another operation, {operation['id']}")

@@ -53,7 +53,7 @@ def project_id_from(params: Mapping[str, Any], client: Client, may_be_missing: b
     if _PROJECT_ID.fullmatch(project):
         # An account may have more projects than a page, or list them for an organization only.
         try:
-            return str(client.get("projects", project).object("project")["id"])
+            return str(client.get("projects", project).object("project", id=str)["id"])
         except NotFound:
             pass
     listed = list_resources(client, ["projects"], "projects", query_of(params))

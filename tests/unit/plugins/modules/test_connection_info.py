@@ -11,6 +11,7 @@ import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
+from ansible_collections.clouddb.control.plugins.module_utils._http.errors import UnexpectedResponse
 from ansible_collections.clouddb.control.plugins.modules import connection_info
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
@@ -64,3 +65,15 @@ def test_what_does_not_exist_is_an_error_except_in_check_mode(client: Client, tm
     planned = task(client, True, **{missing: "missing"}, dest=dest)
     assert (planned["changed"], planned["host"], planned["uri"]) == (True, None, "********")
     assert planned.keys() == task(client).keys()
+
+
+@pytest.mark.parametrize(
+    "path, body",
+    [(f"/projects/{SHOP}", {"project": {}}), ("*/databases/*", {"database": {}}), ("*/connection_uri", {})],
+)
+def test_response_that_lacks_a_field_is_an_error(
+    sandbox: Sandbox, client: Client, path: str, body: dict[str, Any]
+) -> None:
+    sandbox.fault("status", status=200, path=path, body=body)
+    with pytest.raises(UnexpectedResponse):
+        task(client, project=SHOP)
