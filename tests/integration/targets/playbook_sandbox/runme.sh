@@ -4,8 +4,9 @@ set -eux -o pipefail
 
 soak=$(grep -s '^soak: true$' ../../integration_config.yml || true)
 FOLDER=$(mktemp -d)
+inventory=$PWD/hosts.ini
 cd "$FOLDER"
-playbook=(ansible-playbook clouddb.control.sandbox -e "sandbox_virtualenv=$(python -c 'import sys; print(sys.prefix)')")
+playbook=(ansible-playbook -i "$inventory" clouddb.control.sandbox -e "sandbox_virtualenv=$(python -c 'import sys; print(sys.prefix)')")
 
 remove() {
     "${playbook[@]}" -e sandbox_state=absent
