@@ -277,8 +277,9 @@ def install(sandbox: Sandbox, wanted: Wanted) -> None:
             remove_path(virtualenv)
         run(sys.executable, "-m", "venv", str(virtualenv))
     if wanted["requirements"]:
-        pip = (str(virtualenv / "bin" / "python"), "-m", "pip", "install", "--disable-pip-version-check", "--quiet")
-        run(*pip, *wanted["requirements"])
+        pip = (str(virtualenv / "bin" / "python"), "-m", "pip", "install")
+        # Whatever PIP_USER and pip.conf say.
+        run(*pip, "--no-user", "--disable-pip-version-check", "--quiet", *wanted["requirements"])
 
 
 def unpack(sandbox: Sandbox, wanted: Wanted) -> None:
