@@ -145,13 +145,15 @@ def _unconfirmed_creation(client: Client, name: str, known_ids: Collection[int],
     return OrphanedKey(f"{problem} {outcome}", new_ids, cause)
 
 
-def require_accepted(client: Client, created: CreatedKey) -> None:
-    """Use the new key once, before it replaces another. Raises UnexpectedResponse if the service rejects it."""
+def with_new_key(client: Client, created: CreatedKey) -> Client:
+    """A client that authenticates with the new key, which is to replace others. Raises UnexpectedResponse if the service rejects it."""
+    client = client.with_api_key(created.secret)
     try:
-        _get_keys(client.with_api_key(created.secret), MAX_REJECTIONS)
+        _get_keys(client, MAX_REJECTIONS)
     except Unauthorized as error:
         problem = f"The service rejects key {created.id}, which it has just created, so that it replaced no other key."
         raise UnexpectedResponse(f"{problem} Run the task again.", error.request, error.attempts) from error
+    return client
 
 
 def choose_key(client: Client, name: str, created: CreatedKey, known_ids: Collection[int]) -> tuple[Key, list[str]]:
@@ -162,7 +164,7 @@ def choose_key(client: Client, name: str, created: CreatedKey, known_ids: Collec
     """
     _require_name(created.public, name)
     try:
-        listed = list_keys(client)
+        listed = list_keys(client, MAX_REJECTIONS)
     except RequestFailed as error:
         warning = (
             f"Key {created.id} was created, but the keys could not be listed again: another host may have created a key "

@@ -24,10 +24,10 @@ from .api import (
     is_valid_secret,
     list_keys,
     not_revoked,
-    require_accepted,
     retry_advice,
     revoke_created_key,
     revoke_key,
+    with_new_key,
 )
 
 Result = dict[str, Any]
@@ -96,15 +96,15 @@ def _create(client: Client, keys: _Keys, write: Callable[[str], None] | None) ->
     """
     created = create_key(client, keys.name, keys.ids)
     try:
+        if keys.of_the_name:
+            # This task, or another host, may revoke the key that the task has authenticated with.
+            client = with_new_key(client, created)
         kept, warnings = choose_key(client, keys.name, created, keys.ids)
-        is_ours = kept["id"] == created.id
-        if is_ours and keys.of_the_name:
-            require_accepted(client, created)
     except BaseException as error:
         # Even if the task is interrupted: nobody has the secret.
         revoke_created_key(client, created, str(error) or type(error).__name__)
         raise
-    if not is_ours:
+    if kept["id"] != created.id:
         return _revoke_later_key(client, created, keys, kept, has_dest=write is not None)
     result = {**_result(True, keys.of_the_name, [kept], kept, []), "warnings": warnings}
     if write is None:
@@ -116,9 +116,7 @@ def _create(client: Client, keys: _Keys, write: Callable[[str], None] | None) ->
             # Not if the task is interrupted: the file may already hold the secret.
             revoke_created_key(client, created, str(error))
             raise SecretFileError(f"{error} The new key {created.id} was revoked.", error.details) from error
-    # With the new key, because this task may have authenticated with one of the old ones.
-    new_client = client.with_api_key(created.secret)
-    return {**result, "revoked": revoke_all(new_client, keys.of_the_name, result, created.id)}
+    return {**result, "revoked": revoke_all(client, keys.of_the_name, result, created.id)}
 
 
 def absent(client: Client, key_id: int | None, name: str | None, allow_multiple: bool, check_mode: bool) -> Result:

@@ -117,8 +117,8 @@ def plan(rotation: Rotation, params: Mapping[str, Any], max_age: timedelta, grac
     if reason and missing:
         raise RotationRefused(
             f"A new key is needed: {reason}. {_missing_text(rotation, missing)} No key was created or revoked. Make "
-            "every host reachable and include it in the play, without limit, serial or job slices. Add hosts that no longer "
-            "use the key to api_key_rotation_former_consumers.",
+            "every host reachable and include it in the play, without limit, serial, when or job slices. Add hosts that no "
+            "longer use the key to api_key_rotation_former_consumers.",
             {"hosts": missing},
         )
     superseded = all_but_latest(keys if reason else keys[:-1], params["keep"])

@@ -189,9 +189,10 @@ def test_the_earlier_of_two_hosts_keeps_its_key(account: Account, dest: Path) ->
 
 def test_the_later_of_two_replacements_revokes_only_its_key(account: Account) -> None:
     [older] = account.add()
-    account.plan(None, account.create_elsewhere())
-    result = account.run(regenerate="always")
-    assert not result["changed"] and account.active == [older, result["api_key"]["id"]]
+    # The other host revokes the key that both hosts authenticate with.
+    account.plan(None, account.create_elsewhere(), lambda: account.keys.pop(older))
+    result = task(account.client(account.secrets[older]), name="deploy", regenerate="always")
+    assert not result["changed"] and account.active == [result["api_key"]["id"]]
 
 
 @pytest.mark.parametrize("has_dest", [False, True])
@@ -336,7 +337,7 @@ def test_the_secret_of_another_key_is_not_overwritten(
 def test_a_new_key_that_is_rejected_replaces_nothing(account: Account, dest: Path) -> None:
     [older] = account.add()
     dest.write_text(account.secrets[older])
-    account.plan(None, None, None, reject, reject)
+    account.plan(None, None, reject, reject)
     with pytest.raises(RequestFailed) as error:
         account.run(dest=dest, regenerate="always")
     assert error.value.kind == "unexpected_response"
