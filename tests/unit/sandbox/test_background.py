@@ -252,7 +252,8 @@ class TestInstallation:
 
     def test_requirements_are_installed_with_each_new_server(self, wanted, sandbox, programs):
         wanted = {**background.DEFAULTS, **wanted, "requirements": ["fastapi<2"]}
-        pip = (f"{wanted['virtualenv']}/bin/python", "-m", "pip", "install", "--no-user", "--disable-pip-version-check", "--quiet")
+        options = ("--no-user", "--disable-pip-version-check", "--quiet")
+        pip = (f"{wanted['virtualenv']}/bin/python", "-m", "pip", "install", *options)
         for expected in ([(*pip, "fastapi<2")], []):
             programs.clear()
             background.install(sandbox, wanted)
