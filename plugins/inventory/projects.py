@@ -184,9 +184,13 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
 
     def set_options(self, task_keys: Any = None, var_options: Any = None, direct: Any = None) -> None:
         """Set the options from the configuration file, C(direct). Raises InvalidOption."""
-        given = _decrypted(direct)
+        given = _decrypted(direct or {})
+        for name in sorted(set(given) - set(self.option_definitions)):
+            # Ansible would ignore it: with a misspelt filter, plays would run on all projects.
+            known = ", ".join(sorted(self.option_definitions))
+            raise InvalidOption(name, f"there is no such option. The options are {known}.")
         try:
-            boolean((given or {}).get("validate_certs", True))
+            boolean(given.get("validate_certs", True))
         except TypeError:
             # Ansible would take it for false, and turn the validation off.
             raise InvalidOption("validate_certs", "must be true or false") from None

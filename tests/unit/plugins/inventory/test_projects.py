@@ -282,6 +282,7 @@ def test_name_of_a_cache_entry_depends_on_the_key_by_a_slow_hash_only(
         ({"base_url": "http://control.example.com/api/v2"}, "base_url:"),
         ({"filters": {"color": "red", "age": 1}}, "filters: unknown keys: age, color"),
         ({"filters": {"name": None}}, "filters:"),
+        ({"filter": {"name": "shop"}}, "filter: there is no such option"),
         ({"filters": {"project_id": 5}}, "filters:"),
         ({"query": {"since": date(2026, 1, 1)}}, "query:"),
         ({"page_size": 0}, "page_size:"),
