@@ -72,4 +72,4 @@ TEMPORARILY = {423, 429, 503}
 def test_status_sets_transient_and_may_have_acted(status: int) -> None:
     error = status_error(status)
     assert error.may_have_acted is (status not in PERMANENTLY | TEMPORARILY)
-    assert error.transient is (status in TEMPORARILY | {500, 502, 504})
+    assert error.transient is (status in {408, *range(500, 600), *TEMPORARILY})
