@@ -146,7 +146,8 @@ def _classified(failure: _Failure) -> tuple[bool, str]:
         return True, "{name} was not sent: no connection to {route} was made within {limit}.{advice_on_limit}"
     untrusted = "The certificate of {base_url} is not trusted: {reason}. "
     if failure.is_invalid_certificate():
-        return False, untrusted + "No CA bundle changes that. Check base_url, or replace the certificate."
+        advice = "Check base_url and the clock of this machine, or replace the certificate."
+        return False, untrusted + "No CA bundle changes that. " + advice
     if failure.is_untrusted_certificate():
         advice = "Set ca_path or REQUESTS_CA_BUNDLE to the CA bundle of the authority that signed it."
         return False, untrusted + advice
