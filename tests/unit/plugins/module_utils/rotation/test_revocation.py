@@ -89,7 +89,7 @@ def test_own_key_is_known_by_its_checksum(keys: Keys, monkeypatch: pytest.Monkey
     result = run(account, "revoke", *found, key_id=ids[-1])
     assert (list(account.keys), result["left"]) == ([1, ids[0], ids[-1]], [ids[0]])
     assert result["warnings"] == [
-        f"Key {ids[0]} of this name is the task's own key, and not revoked. Switch to the newest key, then run the role again."
+        f"The task's own key is not revoked: key {ids[0]} of this name. Switch to the newest key, then run the role again."
     ]
 
 
