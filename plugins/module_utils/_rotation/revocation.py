@@ -38,11 +38,11 @@ def revoke(client: Client, rotation: Rotation, key_id: int | None, keep: int, ch
     own = rotation.own_keys(client.connection.api_key)
     revocable = [key for key in older if key["id"] not in own]
     left = [key["id"] for key in older if key["id"] in own]
-    own_text = f"The task's own key is not revoked: {numbered(left).lower()} of this name"
+    advice = "of this name. Switch to the newest key, then run the role again."
     result: Result = {
         "api_key": keys[-1] if keys else None,
         "left": left,
-        "warnings": [f"{own_text}. Switch to the newest key, then run the role again."] if left else [],
+        "warnings": [f"The task's own key is not revoked: {numbered(left).lower()} {advice}"] if left else [],
     }
     revoked = [as_revoked(key) for key in revocable] if check_mode else revoke_all(client, revocable, result)
     return {**result, "changed": bool(revoked), "revoked": revoked}
