@@ -47,10 +47,7 @@ def sweep(params: Mapping[str, Any], client: Client, check_mode: bool) -> Result
     deadline = Deadline.after(client.clock, limits.timeout)
     segments = ("projects", str(project_id_from(params, client, check_mode)), "branches")
     listed = [] if segments[1] == NOT_CREATED_ID else list_resources(client, segments, "branches").items
-    due, warnings = _due(params["name"], age, listed, client.service_now())
-    if len(due) > limit:
-        problem = f"{len(due)} branches match, but the task deletes at most {limit}."
-        warnings.append(f"{problem} Run the task again, or increase max_deletions.")
+    due, warnings = _due(params["name"], age, listed, client.service_now(), limit)
     deleted: list[Resource] = []
     operations: list[Resource] = []
 
@@ -66,24 +63,29 @@ def sweep(params: Mapping[str, Any], client: Client, check_mode: bool) -> Result
             "warnings": warnings,
         }
 
-    for branch in due[:limit]:
+    for branch in due:
         plan = plan_for(BRANCH, Target(segments, {"id": branch["id"]}), "DELETE", params["wait"])
         if not check_mode:
             so_far = result_of(elapsed=limits.timeout - deadline.remaining())
             try:
-                operations += Engine(client, plan, limits, limits.timeout, so_far).run()["operations"]
+                done = Engine(client, plan, limits, limits.timeout, so_far).run()
             except ClouddbError as error:
                 operations += error.result.get("operations", [])
                 # Even if no branch is gone yet, its deletion may have begun.
                 changed = bool(deleted) or error.result.get("changed", False)
                 error.result = {**module_result(BRANCH, error.result), **result(), "changed": changed}
                 raise
+            operations += done["operations"]
+            if not done["changed"]:
+                continue  # another sweep has deleted it
         deleted.append(branch)
     return result()
 
 
-def _due(pattern: str, age: timedelta, listed: Sequence[Resource], now: datetime) -> tuple[list[Resource], list[str]]:
-    """The branches to delete, children before their parents, and a warning about those that have children which stay."""
+def _due(
+    pattern: str, age: timedelta, listed: Sequence[Resource], now: datetime, limit: int
+) -> tuple[list[Resource], list[str]]:
+    """The branches to delete, children before their parents, and warnings about those that stay."""
     due: list[Resource] = []
     kept: list[Resource] = []
     parents = set()
@@ -104,4 +106,8 @@ def _due(pattern: str, age: timedelta, listed: Sequence[Resource], now: datetime
         if matches:
             kept.append(branch)
     names = ", ".join(map(label_of, kept))
-    return due, [f"Not deleted, because other branches were created from: {names}."] if kept else []
+    warnings = [f"Not deleted, because other branches were created from: {names}."] if kept else []
+    if len(due) > limit:
+        problem = f"{len(due)} branches match, but the task deletes at most {limit}."
+        warnings.append(f"{problem} Run the task again, or increase max_deletions.")
+    return due[:limit], warnings

@@ -358,6 +358,16 @@ class TestSweep:
             task(client, **self.OLD)
         assert [each["name"] for each in error.value.as_result()["branches"]] == ["pr-3"]
 
+    def test_a_branch_that_another_sweep_deletes_first_is_no_change(
+        self, sandbox: Sandbox, client: Client, branches: Any
+    ) -> None:
+        """As in https://github.com/camgraphe/MaxVideoAi/pull/267"""
+        path = f"/projects/{SHOP}/branches"
+        sandbox.fault("status", status=200, method="GET", path=path, skip=1, times=None, body={"branches": []})
+        sandbox.fault("status", status=404, method="GET", path=f"{path}/*", times=None)
+        result = task(client, **self.OLD)
+        assert (result["changed"], result["branches"], result["diff"]["before"]) == (False, [], {})
+
     def test_a_deletion_that_takes_too_long_is_a_change(self, sandbox: Sandbox, client: Client) -> None:
         body = {"branch": {"name": "pr-1"}, "endpoints": [{"type": "read_write"}]}
         sandbox.api("POST", f"/projects/{SHOP}/branches", body)
