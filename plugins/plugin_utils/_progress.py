@@ -83,7 +83,7 @@ class ProgressAction(ActionBase):
     def _run_module(
         self, state: dict[str, Any] | None, min_seconds: float, task_vars: dict[str, Any]
     ) -> dict[str, Any]:
-        """The result of one run. While the host is unreachable, a wait with a state is retried until its deadline."""
+        """The result of one run. If it is lost with the connection or the module's process, a wait with a state goes on until its deadline."""
         arguments = {**self._task.args, "_stop_when": {"min_seconds": min_seconds, "max_seconds": HEARTBEAT_SECONDS}}
         retry_until = time.monotonic()
         if state is not None:
@@ -92,11 +92,14 @@ class ProgressAction(ActionBase):
             retry_until += state["remaining"] if state.get("is_sent", True) else 0
         while True:
             try:
-                return dict(self._execute_module(module_args=arguments, task_vars=task_vars))
+                result = dict(self._execute_module(module_args=arguments, task_vars=task_vars))
+                # Ansible returns the output of a module only if there is no result in it.
+                if "module_stdout" not in result or time.monotonic() >= retry_until:
+                    return result
             except AnsibleConnectionFailure:
                 if time.monotonic() >= retry_until:
                     raise
-                time.sleep(RECONNECT_INTERVAL)
+            time.sleep(RECONNECT_INTERVAL)
 
     def _show(self, result: dict[str, Any], changes: list[dict[str, Any]], is_over: bool) -> None:
         """Show a line for each change, or that the wait goes on if nothing was shown for a while."""

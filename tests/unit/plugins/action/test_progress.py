@@ -25,6 +25,8 @@ from ansible_collections.clouddb.control.plugins.plugin_utils._progress import (
 )
 
 BASE_RUN = ActionBase.run
+# What Ansible returns for a module that was killed, or whose connection broke.
+NO_RESULT = {"failed": True, "module_stdout": "", "module_stderr": "", "msg": "MODULE FAILURE", "rc": -13}
 
 
 def operation(name: str, status: str | None, **fields: Any) -> dict[str, Any]:
@@ -199,8 +201,9 @@ def test_without_progress_the_module_runs_once(
     assert not quiet.shown
 
 
-def test_an_unreachable_host_is_retried(monkeypatch: pytest.MonkeyPatch) -> None:
-    task = Task(monkeypatch, PENDING, AnsibleConnectionFailure("lost"), FINISHED)
+@pytest.mark.parametrize("lost", [AnsibleConnectionFailure("lost"), NO_RESULT])
+def test_a_run_that_was_lost_is_repeated(monkeypatch: pytest.MonkeyPatch, lost: Any) -> None:
+    task = Task(monkeypatch, PENDING, lost, FINISHED)
     assert task.run() == RESULT
     assert [call["args"].get("_state") for call in task.calls] == [None, STATE, STATE]
 
@@ -212,6 +215,7 @@ def test_a_host_that_stays_unreachable_fails_the_task_at_the_deadline(monkeypatc
     with pytest.raises(AnsibleConnectionFailure):
         task.run()
     assert (task.now, len(task.calls)) == (60, 5)
+    assert Task(monkeypatch, PENDING, *[NO_RESULT] * 20, seconds=10).run()["rc"] == -13
 
 
 @pytest.mark.parametrize("callback", ["json", "ansible.posix.jsonl"])
