@@ -66,7 +66,8 @@ notes:
   - If the inventory cannot be read, Ansible only warns and runs the play without hosts. Set C(ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED=true)
     to make this an error.
   - Values from the service and from O(compose) are never rendered as templates.
-  - All values can be vaulted with C(!vault). O(base_url), O(api_key) and the values in O(filters) and O(query) can also be templates.
+  - All values can be vaulted with C(!vault). O(base_url), O(api_key) and the values in O(filters) and O(query) can also be templates, with
+    variables of C(--extra-vars).
   - The cache does not contain the API key. The names of its entries depend on the key through a slow hash (PBKDF2).
 seealso:
   - module: clouddb.control.project_info
@@ -157,6 +158,8 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             raise AnsibleParserError(missing_requests())
         try:
             self._read_config_data(path)
+            # Those of --extra-vars.
+            self.templar.available_variables = self._vars
             projects = self._projects(use_cache=cache)
         except ClouddbError as error:
             raise AnsibleParserError(str(error)) from error

@@ -294,6 +294,11 @@ def test_errors_are_parser_errors(tmp_path: Path, sandbox: Sandbox, options: dic
         parse(tmp_path, sandbox, **options)
 
 
+def test_extra_variables_can_be_used(tmp_path: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ansible.plugins.inventory.load_extra_vars", lambda loader: {"secret": sandbox.api_key})
+    assert parse(tmp_path, sandbox, api_key="{{ secret }}").groups["clouddb_projects"].get_hosts()
+
+
 @pytest.mark.parametrize("value", ["ture", "{{ true }}", "", 2, ["yes"]])
 def test_validate_certs_is_a_boolean(tmp_path: Path, sandbox: Sandbox, value: Any) -> None:
     """Ansible converts all other values to false, which would turn off the validation of certificates."""
