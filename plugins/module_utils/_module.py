@@ -21,7 +21,7 @@ from ._errors import ClouddbError, InvalidOption
 from ._http.client import Client
 from ._http.connection import CONNECTION_OPTIONS, connection_from, encodings, may_hold_secrets
 from ._http.session import REQUESTS_IMPORT_ERROR, missing_requests
-from ._options import NOT_CREATED_ID, NOT_CREATED_KEY_ID
+from ._options import NOT_CREATED_ID, NOT_CREATED_KEY_ID, not_blank
 from ._untrusted import MAX_MESSAGE_LENGTH, displayable, walk
 
 # Called with the options, the client and whether this is check mode; returns the result.
@@ -53,7 +53,7 @@ class ControlModule(AnsibleModule):
         client: Optional[Client] = None
         end: Callable[..., None] = self.fail_json
         try:
-            _refuse_null(self.given, self.argument_spec)
+            _require_values(self.given, self.argument_spec)
             connection = connection_from(self.params)
             # The option may have had white space around it, which the censored value would then have too.
             if connection.api_key:
@@ -147,8 +147,9 @@ def _lacks_value(value: Any) -> bool:
     return value is None or value == ""
 
 
-def _refuse_null(given: Mapping[str, Any], specs: Mapping[str, Mapping[str, Any]]) -> None:
-    """Raise InvalidOption for an option that is given as null, or as a list with a null, or with a required suboption that is.
+def _require_values(given: Mapping[str, Any], specs: Mapping[str, Mapping[str, Any]]) -> None:
+    """Raise InvalidOption for an option that is given as null or blank, or as a list with such a value, or with a required
+    suboption that is null.
 
     Ansible treats null as if the option were omitted: a variable without a value would select everything. Only where an
     omitted option can mean nothing else, null is the same: for optional connection options, and permissions of files.
@@ -160,6 +161,8 @@ def _refuse_null(given: Mapping[str, Any], specs: Mapping[str, Mapping[str, Any]
             raise InvalidOption(option, "must not be null. Set a value, or omit the option with default(omit).")
         if isinstance(value, list) and None in value:
             raise InvalidOption(option, "must not contain null. Leave out items without a value.")
+        if option not in FILE_COMMON_ARGUMENTS and option not in CONNECTION_OPTIONS:
+            not_blank(given, option)
         entries = [entry for entry in (value if isinstance(value, list) else [value]) if isinstance(entry, dict)]
         for name, suboption in spec.get("options", {}).items():
             if suboption.get("required") and any(entry.get(name, "") is None for entry in entries):

@@ -31,7 +31,7 @@ def not_blank(params: Mapping[str, Any], option: str) -> Any:
     """The option's text or list of texts, which may be None; none of them empty or blank."""
     value = params.get(option)
     for text in value if isinstance(value, list) else [value]:
-        if text is not None and not text.strip():
+        if isinstance(text, str) and not text.strip():
             raise InvalidOption(option, "must not be empty. Set a value, or omit the option.")
     return value
 

@@ -182,14 +182,13 @@ from ..module_utils._errors import InvalidOption
 from ..module_utils._files.secret_file import dest_from
 from ..module_utils._http.client import Client
 from ..module_utils._keys.ensure import absent, present
-from ..module_utils._options import NOT_CREATED_KEY_ID, integer, not_blank
+from ..module_utils._options import NOT_CREATED_KEY_ID, integer
 
 
 def run(
     params: Mapping[str, Any], client: Client, check_mode: bool, set_attributes: Callable[[str], bool]
 ) -> dict[str, Any]:
     """The task's result. C(set_attributes) sets owner, group and mode of a path; it returns whether they changed."""
-    not_blank(params, "name")
     if not (check_mode and params["id"] == NOT_CREATED_KEY_ID):
         integer(params, "id", 1)
     if params["state"] == "absent":

@@ -110,7 +110,6 @@ from ansible_collections.clouddb.control.plugins.module_utils._file_module impor
 from ..module_utils._errors import InvalidOption
 from ..module_utils._files.secret_file import dest_from
 from ..module_utils._http.client import Client
-from ..module_utils._options import not_blank
 from ..module_utils._rotation.confirmation import Confirmation, run_from
 from ..module_utils._rotation.deployment import Host, NewKey, commit, confirm, deploy, inspect, roll_back
 from ..module_utils._rotation.record import keys_from_json, record_file
@@ -120,7 +119,6 @@ def run(
     params: Mapping[str, Any], client: Client, check_mode: bool, set_attributes: Callable[[str], bool]
 ) -> dict[str, Any]:
     """The task's result. C(set_attributes) sets owner, group and mode of a path; it returns whether they changed."""
-    not_blank(params, "record")
     if params.get("attributes") is not None:
         raise InvalidOption("attributes", "is not supported. Omit it.")
     dest, record, step = params["dest"], params["record"], params["step"]

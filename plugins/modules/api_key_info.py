@@ -80,12 +80,12 @@ from ansible_collections.clouddb.control.plugins.module_utils._module import Con
 
 from ..module_utils._http.client import Client
 from ..module_utils._keys.api import keys_named, list_keys
-from ..module_utils._options import checked_fields, not_blank
+from ..module_utils._options import checked_fields
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
     """Returns the result of the task, which is the same in check mode."""
-    name, fields = not_blank(params, "name"), checked_fields(params)
+    name, fields = params["name"], checked_fields(params)
     found = list_keys(client) if name is None else keys_named(client, name)
     return {"changed": False, "api_keys": fields.reduce(found), "warnings": fields.warnings()}
 

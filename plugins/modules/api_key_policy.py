@@ -222,7 +222,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._module import Con
 
 from ..module_utils._errors import InvalidOption
 from ..module_utils._http.client import Client
-from ..module_utils._options import integer, not_blank
+from ..module_utils._options import integer
 from ..module_utils._policy.policy import REVOCABLE_KINDS, Policy, allowed_from
 from ..module_utils._policy.revocation import RevocationOptions, apply_policy
 from ..module_utils._timestamps import MAX_AGE, duration
@@ -238,7 +238,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
         timedelta(seconds=duration(params, "grace")),
     )
     max_revocations = integer(params, "max_revocations", 1)
-    options = RevocationOptions(params["revoke_kinds"], max_revocations, not_blank(params, "own_key"))
+    options = RevocationOptions(params["revoke_kinds"], max_revocations, params["own_key"])
     if not options.kinds:
         raise InvalidOption("revoke_kinds", "must not be empty. Set action: report to revoke no keys.")
     if params["action"] == "report":

@@ -163,7 +163,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._module import Con
 
 from ..module_utils._http.client import Client
 from ..module_utils._keys.api import list_keys, own_key_of
-from ..module_utils._options import integer, not_blank
+from ..module_utils._options import integer
 from ..module_utils._rotation.confirmation import (
     confirmations_from,
     current_confirmations,
@@ -177,8 +177,6 @@ from ..module_utils._timestamps import MAX_AGE, duration
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
     """Returns the result of the task."""
-    for option in ("other_hosts", "retired_hosts", "own_key"):
-        not_blank(params, option)
     integer(params, "keep", 0)
     grace_period = duration(params, "grace_period")
     max_age = timedelta(seconds=duration(params, "max_age", largest=MAX_AGE))

@@ -121,7 +121,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._file_module impor
 from ..module_utils._files.secret_file import SecretFile, dest_from
 from ..module_utils._http.client import Client
 from ..module_utils._http.errors import NotFound
-from ..module_utils._options import NOT_CREATED_ID, not_blank
+from ..module_utils._options import NOT_CREATED_ID
 from ..module_utils._resources.lookup import list_resources
 from ..module_utils._resources.parents import PROJECT_OPTIONS, branch_id_from, not_found, project_id_from
 from ..module_utils._secrets import MASK
@@ -131,8 +131,6 @@ def run(
     params: Mapping[str, Any], client: Client, check_mode: bool, set_attributes: Callable[[str], bool]
 ) -> dict[str, Any]:
     """The task's result. C(set_attributes) sets owner, group and mode of a path; it returns whether they changed."""
-    for option in ("database", "user"):
-        not_blank(params, option)
     dest = dest_from(params, set_attributes, check_mode)
     if dest:
         dest.check()

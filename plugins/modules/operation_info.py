@@ -182,7 +182,7 @@ from ..module_utils._operations.api import (
     summed,
 )
 from ..module_utils._operations.status import ACTIONS, STATUSES, unknown_values
-from ..module_utils._options import NOT_CREATED_ID, Fields, checked_fields, identifier, integer, not_blank
+from ..module_utils._options import NOT_CREATED_ID, Fields, checked_fields, identifier, integer
 from ..module_utils._projects import checked_query
 from ..module_utils._timestamps import moment
 
@@ -247,7 +247,7 @@ def _fields(params: Mapping[str, Any]) -> Fields:
 
 def _selected(params: Mapping[str, Any], option: str) -> tuple[str, ...]:
     """The values to select; all if there are none. Raises InvalidOption for an empty list, which may be so by mistake."""
-    values = not_blank(params, option)
+    values = params[option]
     if values == []:
         raise InvalidOption(option, "must not be empty. Omit the option to return all operations.")
     return tuple(values or ())

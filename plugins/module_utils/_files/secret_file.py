@@ -14,7 +14,6 @@ from typing import Any, Callable, NamedTuple
 
 from .._clock import SYSTEM_CLOCK, Clock, Deadline
 from .._errors import InvalidOption, SecretFileError
-from .._options import not_blank
 from .atomic_file import (
     TemporaryFile,
     copy_attributes,
@@ -234,7 +233,7 @@ def dest_from(
     params: Mapping[str, Any], set_attributes: Callable[[str], bool], check_mode: bool = False
 ) -> SecretFile | None:
     """The file of the option C(dest), with its owner, group and mode; None if the option is not set. Raises InvalidOption."""
-    if not_blank(params, "dest") is None:
+    if params.get("dest") is None:
         return None
     _require_readable_mode(params.get("mode"))
     return SecretFile(

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from .._errors import ClouddbError, InvalidOption
 from .._http.client import SUCCESS, Client
 from .._operations.wait import WAIT_OPTIONS, limits_from
-from .._options import NOT_CREATED_ID, not_blank
+from .._options import NOT_CREATED_ID
 from .compare import contains
 from .engine import Engine
 from .lookup import label_of
@@ -100,7 +100,6 @@ def _changeable(kind: Kind, target: Target) -> dict[str, Any]:
 
 def declare(kind: Kind, params: Mapping[str, Any], client: Client, check_mode: bool) -> Result:
     """The result of the module about this kind of resource. Raises what the engine of api_request raises, and ResourceNotFound."""
-    not_blank(params, "name")
     limits, saved, is_present = limits_from(params), params.get("_state"), params["state"] == "present"
 
     def send(target: Target, method: str, earlier: Result | None = None, state: Any = None) -> Result:

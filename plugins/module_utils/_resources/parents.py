@@ -12,7 +12,7 @@ from .._errors import ClouddbError, InvalidOption
 from .._http.client import Client
 from .._http.errors import NotFound
 from .._missing import similar
-from .._options import NOT_CREATED_ID, identifier, not_blank
+from .._options import NOT_CREATED_ID, identifier
 from .lookup import Listed, ResourceError, list_resources
 
 # As the published API document bounds it.
@@ -46,7 +46,7 @@ def project_id_from(params: Mapping[str, Any], client: Client, may_be_missing: b
     With C(may_be_missing), an earlier task would create a project that is not there: NOT_CREATED_ID. Raises
     ResourceNotFound, InvalidOption, ResourceError and what Client raises.
     """
-    project = not_blank(params, "project")
+    project = params.get("project")
     if project is None or project == NOT_CREATED_ID:
         project_id: str | None = project or identifier(params, "project_id")
         return project_id

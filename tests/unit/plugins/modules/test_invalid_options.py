@@ -15,8 +15,11 @@ from ansible_collections.clouddb.control.plugins.modules import (
     api_key_info,
     api_key_policy,
     api_request,
+    branch,
+    database_user,
     operation_info,
     operation_wait,
+    project,
     project_info,
 )
 from ansible_collections.clouddb.control.tests.unit.support.module_main import NAMES_NULLS_IN_LISTS, run_main
@@ -56,6 +59,7 @@ def no_requests(monkeypatch: pytest.MonkeyPatch) -> None:
         (api_key_policy, {"max_revocations": 0}, "max_revocations"),
         (api_key_policy, {"grace": "-1h"}, "grace"),
         (api_key_policy, {"revoke_kinds": []}, "revoke_kinds"),
+        (api_key_policy, {"own_key": ""}, "own_key"),
         (project_info, {"name": ""}, "name"),
         (project_info, {"name": None}, "name"),
         (project_info, {"region_id": " "}, "region_id"),
@@ -77,6 +81,8 @@ def no_requests(monkeypatch: pytest.MonkeyPatch) -> None:
         (operation_info, {"summary_only": True, "max_results": 5}, "max_results"),
         (operation_info, {"summary_only": True, "fields": ["id"]}, "fields"),
         (api_request, {"path": "projects", "lock_timeout": -1}, "lock_timeout"),
+        (branch, {"project": "p", "name": "b", "expires_at": ""}, "expires_at"),
+        (project, {"name": "p", "region_id": ""}, "region_id"),
         (operation_wait, {}, "project"),
         (operation_wait, {"operation_id": ["a"]}, "project"),
         (operation_wait, {"operations": [{"id": 7, "project_id": "p"}]}, "operations"),
@@ -102,6 +108,8 @@ def test_invalid_value_is_named(module: ModuleType, options: dict[str, Any], opt
     "module, options, option",
     [
         (api_key, {"state": "absent", "id": 0}, "id"),
+        (branch, {"project": "p", "name": "b", "parent": ""}, "parent"),
+        (database_user, {"project": "p", "branch": "", "name": "u"}, "branch"),
         (project_info, {"project_id": ""}, "project_id"),
         (operation_info, {"project_id": None}, "project_id"),
         (operation_info, {"project": None}, "project"),

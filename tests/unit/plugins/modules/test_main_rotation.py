@@ -172,7 +172,7 @@ def test_invalid_options_of_the_rotation_are_named(sandbox: Sandbox, options: di
         ({"step": "roll_back"}, "roll_back but all of the following are missing: key_id, key"),
         (
             {"step": "deploy", "key": "", "key_id": 1, "fingerprint": "f", "plan": {}},
-            "key: is required with step=deploy.",
+            "key: must not be empty",
         ),
         ({"step": "inspect", "record": None}, "record: is required with dest. Set the path of a file for the record."),
         ({"step": "inspect", "attributes": "+i"}, "attributes: is not supported. Omit it."),
