@@ -38,7 +38,7 @@ from .outcome import (
     unknown_outcome,
 )
 from .plan import Plan, Resource, fill, project_in_path
-from .state import ABSENT, BROKEN, DELETING, DIFFERENT, LOOKBACK, PRESENT, UNFINISHED, UNSEEN
+from .state import ABSENT, BROKEN, DELETING, DIFFERENT, LOOKBACK, PRESENT, UNFINISHED, UNSEEN, is_failed_creation
 
 SEND, WAIT, DONE, FAIL = "send", "wait", "done", "fail"
 # What to do in each state. Once the request has been sent, SEND and FAIL become WAIT.
@@ -257,13 +257,7 @@ class Engine:
             return self._pause(
                 self._seconds_left() if is_explained else self._settled_at - self._client.clock.monotonic()
             )
-        try:
-            return self._wait_for(seen.operations, is_own=seen.state != DELETING or self._plan.method == "DELETE")
-        except WaitFailed as failure:
-            if seen.state == BROKEN and seen.resource:
-                left = f"This creation left {label_of(seen.resource)}, which is not usable. Delete it, then run the task again."
-                failure.args = (f"{failure} {left}",)
-            raise
+        return self._wait_for(seen.operations, is_own=seen.state != DELETING or self._plan.method == "DELETE")
 
     def _pause(self, longest: float, shortest: float = 0.0) -> Result | None:
         """Pause before the next observation or attempt; the result if this run is over."""
@@ -292,8 +286,11 @@ class Engine:
             # The operations of a deleted project are gone. After the deadline of a lock, the request is sent once more.
             is_gone = failure.kind == NotFound.kind and (self._plan.method == "DELETE" or not is_own)
             if not is_gone and (is_own or state.remaining() > 0):
-                so_far = self._so_far(memory.known)
+                known, so_far = memory.known or {}, self._so_far(memory.known)
                 failure.result = {**so_far, **failure.result, "elapsed": so_far["elapsed"]}
+                if is_own and any(is_failed_creation(each, known) for each in failure.result["operations"]):
+                    left = f"This creation left {label_of(known)}, which is not usable. Delete it, then run the task again."
+                    failure.args = (f"{failure} {left}",)
                 raise
             result = state.result()
         # The changes of other operations are shown before the request is sent.

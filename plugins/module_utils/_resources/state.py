@@ -53,6 +53,11 @@ def performs(operation: Operation, verb: str, resource: Mapping[str, Any]) -> bo
     return action.startswith(f"{verb}_") and acted_on == resource.get("id")
 
 
+def is_failed_creation(operation: Operation, resource: Mapping[str, Any]) -> bool:
+    """Whether the operation should have created the resource, and has failed."""
+    return operation["status"] in FAILED and performs(operation, "create", resource)
+
+
 def judge(
     resource: Mapping[str, Any], about: Sequence[Operation], now: datetime, sent_at: datetime | None = None
 ) -> tuple[str, list[Operation]]:
@@ -73,7 +78,7 @@ def judge(
     if state == DELETING or any(operation["status"] not in FAILED for operation in deletions):
         return DELETING, [each for each in about if each in started or (each in deletions and each in unfinished)]
     for operation in about:
-        if operation["status"] in FAILED and performs(operation, "create", resource):
+        if is_failed_creation(operation, resource):
             # Those that were started together with the creation may succeed without it.
             failed_at = time_of_creation({"created_at": operation.get("updated_at")}, time_of_creation(operation))
             later = (each for each in about if time_of_creation(each) > failed_at)

@@ -209,7 +209,7 @@ def test_a_failed_creation_is_not_green_in_the_next_run(sandbox: Sandbox, client
     for result in (first, again):
         assert result["failure"]["kind"] == "wait_failed"
         assert result["failed_ids"] == first["failed_ids"]
-        assert "no capacity left" in result["msg"]
+        assert "no capacity left. This creation left br-" in result["msg"]
     assert (first["status"], first["object"]["name"]) == (201, "preview")
     assert (first["changed"], again["changed"], number_of(sandbox, "POST")) == (True, False, 1)
     checked = task(client, "POST", check_mode=True, **PREVIEW)
