@@ -160,7 +160,7 @@ def _require_fixed(kind: Kind, target: Target, found: Mapping[str, Any]) -> None
     for option, field in kind.fixed.items():
         if field in target.fields and field in found and not contains(found[field], target.fields[field]):
             problem = f"{kind.wrapper} {label_of(found)} has {field} {found[field]}, which cannot be changed"
-            raise InvalidOption(option, f"{problem}. Use its value, or delete it first.")
+            raise InvalidOption(option, f"{problem}. Set {option} to this value, or omit it.")
 
 
 def module_result(kind: Kind, result: Result) -> Result:
