@@ -33,32 +33,32 @@ options:
     default: true
   ca_path:
     description:
-      - File with the certificates of the trusted authorities, or directory with one in each file, prepared with C(openssl rehash).
+      - CA bundle to validate the service's certificate with, or a directory of certificates, prepared with C(openssl rehash).
       - If not set, E(REQUESTS_CA_BUNDLE) and E(CURL_CA_BUNDLE) apply, and without them the bundle of the C(requests) package.
     type: path
   allow_http:
-    description: Whether plain C(http) is accepted for other hosts than loopback addresses. It exposes the key to every network in between.
+    description: Whether to allow plain C(http) for hosts other than loopback addresses. The key then crosses the network unencrypted.
     type: bool
     default: false
   api_timeout:
-    description: Maximum duration of one attempt of a request in seconds, from the name lookup to the last byte of the response.
+    description: Maximum duration of one attempt of a request, in seconds, from the name lookup to the last byte of the response.
     type: float
     default: 30
   api_retries:
     description:
       - Maximum number of further attempts after a transient error, up to 100. V(0) means a single attempt.
       - GET, PUT and DELETE requests are retried after connection errors, incomplete responses and the HTTP statuses 408, 423, 429 and
-        5xx. POST and PATCH requests are retried only if the service cannot have acted on them, that is if no connection was made, and
-        after 423, 429 and 503.
-      - The backoff between attempts grows with jitter up to 20 seconds. At a rate limit it is longer and adds up to more than a minute.
+        5xx. POST and PATCH requests are retried only if the service cannot have acted on them, which is the case without a connection,
+        and after 423, 429 and 503.
+      - The delay between attempts grows up to 20 seconds, with jitter. At a rate limit it is longer, and adds up to more than a minute.
         C(Retry-After) is honored up to 60 seconds.
     type: int
     default: 5
 requirements:
   - requests >= 2.25
 notes:
-  - Proxies are configured by E(HTTPS_PROXY), E(HTTP_PROXY), E(ALL_PROXY) and E(NO_PROXY) in the environment of the machine that sends the requests.
-  - Secrets in responses are masked with V(********), for example the password of an address in the error of an operation.
+  - E(HTTPS_PROXY), E(HTTP_PROXY), E(ALL_PROXY) and E(NO_PROXY) set proxies, in the environment of the machine that sends the requests.
+  - V(********) replaces secrets in responses, for example the password in an address that the error of an operation contains.
   - Set connection options that all tasks share in C(module_defaults) for the group C(clouddb.control.all).
 """
 

@@ -16,7 +16,7 @@ options:
     choices: [present, absent]
     default: present
   wait:
-    description: Whether to wait for the operations on the resource, and until it is in the requested state.
+    description: Whether to wait for the operations on the resource, and until the resource is in the requested state.
     type: bool
     default: true
 attributes:

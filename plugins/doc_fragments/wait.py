@@ -12,22 +12,22 @@ class ModuleDocFragment:
 options:
   timeout:
     description:
-      - Time after which the task fails if operations are still unfinished. In seconds, or with a unit such as V(90s) or V(5m). V(0) polls once.
+      - Time after which the task fails if operations are still unfinished, in seconds or with a unit, such as V(5m). V(0) polls once.
       - O(api_retries) has no effect on polls, because the next poll is the retry.
     type: raw
     default: 300
   interval:
-    description: Maximum interval between polls, in seconds or such as V(5s). The first intervals are shorter.
+    description: Maximum interval between polls, in seconds or with a unit, such as V(5s). The first intervals are shorter.
     type: raw
     default: 5
   failed_grace:
-    description: Time that the platform has to retry a V(failed) operation before it counts as failed, in seconds or such as V(1m).
+    description: How long the platform may take to retry a V(failed) operation before the task fails, in seconds or with a unit, such as V(1m).
     type: raw
     default: 0
   progress:
     description:
-      - Whether the controller shows the progress of the wait on its standard error. It shows a line for each status change, and one a minute when
-        nothing changes. The default for all tasks is the variable C(clouddb_progress), or V(true).
+      - Whether the controller shows the progress of the wait on its standard error, with a line for each status change, and one a minute when
+        nothing changes. If not set, the variable C(clouddb_progress) applies, or V(true).
       - No progress is shown in check mode, for tasks with C(async) or C(no_log), and if the stdout callback is C(json) or C(jsonl).
     type: bool
 """

@@ -25,12 +25,12 @@ options:
     choices: [clouddb.control.projects]
   hostnames:
     description:
-      - Fields of a project to use as its host name. The first one that is a string with an ASCII letter or digit is used, or else C(id).
+      - Fields of a project to use as its host name. The first one that contains a string with an ASCII letter or digit applies, or else C(id).
       - If another project, a group or Ansible itself uses the name, regardless of case, the id is appended, for example
         V(shop-wispy-lake-12345678). A project that several sources of this plugin contain is one host.
       - Names are shortened to 100 characters. Underscores replace all characters other than ASCII letters, digits, dots, dashes and
         underscores.
-      - A project can have the name of a host of another inventory source. Use V(id) if that host could be mistaken.
+      - A project can have the same name as a host of another inventory source. If that is possible, use V(id).
     type: list
     elements: str
     default: [name, id]
@@ -45,7 +45,7 @@ options:
     type: dict
     default: {}
   query:
-    description: Additional query parameters that the service supports, such as C(org_id) or C(search).
+    description: Additional query parameters for the list, as far as the service supports them, such as C(org_id) or C(search).
     type: dict
   page_size:
     description: Maximum number of projects in a page. If not set, the service decides.
@@ -56,13 +56,13 @@ options:
     type: bool
     default: false
   workers:
-    description: Number of projects whose operations are fetched in parallel, at most 32.
+    description: Number of projects whose operations are fetched in parallel, from 1 to 32.
     type: int
     default: 4
 notes:
-  - A play on the projects needs the connection C(local), and the variable C(ansible_python_interpreter) as C({{ ansible_playbook_python }}). Without
-    it, Ansible may choose a Python without C(requests).
-  - The value of a C(key) in O(keyed_groups) can be a number or a boolean. Null makes no group, unless C(default_value) is set.
+  - A play on the projects needs the connection C(local). Also set C(ansible_python_interpreter) to C({{ ansible_playbook_python }}), or Ansible may
+    choose a Python without C(requests).
+  - The value of a C(key) in O(keyed_groups) can be a number or a boolean. A null value makes no group, unless C(default_value) is set.
   - If the inventory cannot be read, Ansible only warns and runs the play without hosts. Set C(ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED=true)
     to make this an error.
   - Values from the service and from O(compose) are never rendered as templates.

@@ -12,7 +12,7 @@ version_added: 1.0.0
 description:
   - Creates or revokes an API key by name. The service shows the secret of a key only once, when the key is created.
   - If the response to a create request is lost, the request is not retried. The task fails and names the key that may have been created.
-  - When many hosts create the same key at once, one key is kept and the others are revoked.
+  - If many hosts create the same key at once, one key is kept and the others are revoked.
 author: clouddb.control contributors (@clouddb)
 extends_documentation_fragment:
   - clouddb.control.connection
@@ -36,10 +36,10 @@ options:
   name:
     description:
       - Name of the key. Set either this or O(id). O(state=present) requires it.
-      - Names are not unique. Hosts that each have their own secret need different names, for example with C(inventory_hostname) in it. Otherwise
-        they replace each other's keys.
-      - If the service changes the name of the new key, for example to lower case, the task revokes that key and fails. The message has the name
-        to set.
+      - Names are not unique. If each host has a secret of its own, give each key another name, for example with C(inventory_hostname). Otherwise
+        the hosts replace each other's keys.
+      - If the service changes the name of the new key, for example to lower case, the task revokes that key and fails. The message contains the
+        name to set.
     type: str
   id:
     description: Id of the key to revoke with O(state=absent).
@@ -50,13 +50,13 @@ options:
       - Before the module creates the key, it creates a temporary file in the directory, with the final owner and permissions. It then replaces
         O(dest) atomically. If that fails, for example because O(dest) is mounted into a container, the new key is revoked.
       - If the key exists, the module checks with a request whether the service accepts the content of the file. The secret is no longer
-        available when the file is missing or empty, or when the service rejects its content with 401, twice within a second.
+        available if the file is missing or empty, or if the service rejects its content with 401, twice within a second.
       - The service does not show which key a secret belongs to, so any valid key counts as the secret of an existing key. Use a path of its own for
         each key. If no key of that O(name) exists and the file holds a valid key, the task fails.
       - Symbolic links, other special files and files of more than 64 KiB are refused. A file that is replaced keeps its access list (POSIX ACL) and
         its other extended attributes, such as the SELinux context.
       - The file C(.clouddb-UID.lock) in the directory keeps other tasks of the same user from writing secrets there at the same time, and
-        remains there. The task fails when the lock is not free within 300 seconds.
+        remains there. The task fails if the lock is not free within 300 seconds.
       - Only trusted users should be able to write to the directory.
       - Ignored with O(state=absent).
     type: path

@@ -31,7 +31,7 @@ options:
     suboptions:
       name:
         description:
-          - Exact name, or a pattern with V(*), V(?) or V([]) as in a shell. Upper and lower case differ. V([*]), V([?]) and V([[]) stand for the
+          - Exact name, or a pattern with V(*), V(?) or V([]) as in a shell. Names are case-sensitive. V([*]), V([?]) and V([[]) stand for the
             characters themselves, V([!a-z]) for other characters than these. A V([) without V(]), V([^a-z]) and classes such as V([[:digit:]])
             are refused.
           - A key with an exact name has to exist. Otherwise it is reported as V(missing).
@@ -43,16 +43,16 @@ options:
           - If not set, their number is not limited, but each needs a name of its own.
         type: int
       owner:
-        description: Who is responsible for these keys. Shown with findings.
+        description: Who is responsible for these keys. Included in findings.
         type: str
       reason:
-        description: What these keys are for. Shown with findings.
+        description: What these keys are for. Included in findings.
         type: str
   max_age:
-    description: Maximum time since the creation of a key, in seconds or as an age such as V(24h), V(90d) or V(52w). If not set, there is no limit.
+    description: Maximum time since the creation of a key, in seconds or with a unit, such as V(90d). If not set, there is no limit.
     type: raw
   max_idle:
-    description: Maximum time since the last use of a key, in seconds or as an age such as V(24h) or V(30d). If not set, there is no limit.
+    description: Maximum time since the last use of a key, in seconds or with a unit, such as V(30d). If not set, there is no limit.
     type: raw
   max_keys:
     description: Maximum number of keys in the account. If not set, there is no limit.
@@ -86,7 +86,7 @@ options:
     default: 10
   grace:
     description:
-      - Time after its creation or last use in which a key is not revoked, in seconds or with a unit such as V(30m) or V(1h).
+      - Time after its creation or last use during which a key is not revoked, in seconds or with a unit, such as V(1h).
       - Set it to more than the time between the creation of a key and its first use. Otherwise a key can be revoked while it is being deployed.
     type: raw
     default: 1h

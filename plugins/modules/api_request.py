@@ -62,7 +62,7 @@ options:
         the task fails with the error of that operation.
       - For POST, O(body) must have the fields of O(find.match), in a wrapper whose name fits the list, such as C(branch) for C(branches).
         Otherwise each run would create a resource. Without O(find.list), there is no wrapper.
-      - For PATCH and PUT, nothing is sent if the fields in the wrapper agree with those of the resource. If no resource matches, the task fails.
+      - For PATCH and PUT, nothing is sent if the resource already has the values of the fields in the wrapper. If no resource matches, the task fails.
         If the resource still differs after the request, the task shows a warning.
       - For DELETE, nothing is sent if no resource matches. If it is being deleted, the task waits until it is gone.
       - For GET, RV(object) is the resource, and RV(json) is the list. If O(path) has a placeholder, RV(json) is the response for this path, and
@@ -96,8 +96,8 @@ options:
     type: bool
     default: true
   lock_timeout:
-    description: If the project is locked by unfinished operations (HTTP status 423), time to wait for them before the request is sent again, in seconds
-      or such as V(5m). V(0) fails at once.
+    description: How long to wait for unfinished operations that lock the project (HTTP status 423), before the request is sent again, in seconds or
+      with a unit, such as V(5m). V(0) fails at once.
     type: raw
     default: 300
   secret_fields:
@@ -109,7 +109,7 @@ options:
     description:
       - Whether the result contains the secrets of the response. Set C(no_log) on the task then. Otherwise V(********) takes their place.
       - The secrets are the fields C(key), C(pass), C(pwd), C(connection_uri) and C(connection_string), fields whose name contains C(password),
-        C(passwd), C(passphrase), C(secret), C(token), C(api_key) or C(private_key), also in camel case, and those in O(secret_fields). A property
+        C(passwd), C(passphrase), C(secret), C(token), C(api_key) or C(private_key), even in camel case, and those in O(secret_fields). A property
         of a secret, such as C(token_id) or C(password_updated_at), is not secret. In addresses and in texts such as C(password=…), only the
         password is secret.
       - Secrets in O(body), O(query) and O(find) are always left out of the options that Ansible shows with C(-vvv), and out of messages if they have
@@ -117,8 +117,8 @@ options:
     type: bool
     default: false
 notes:
-  - O(path), O(body), O(find.list) and the fields in O(find.match) come from the API reference of the service. A sandbox serves its own as an
-    OpenAPI document, for requests with an API key, at the path C(/openapi.json) of its server.
+  - O(path), O(body), O(find.list) and the fields in O(find.match) come from the API reference of the service. A sandbox serves its OpenAPI document
+    at the path C(/openapi.json) of its server, to requests with an API key.
   - The target does not log the task's options, because O(body) may contain secrets.
 seealso:
   - module: clouddb.control.branch

@@ -26,12 +26,12 @@ options:
   name:
     description:
       - Name of the branch.
-      - With O(state=absent), it can be a pattern such as V(pr-*). The default branch, protected branches, and those that other branches were
-        created from are not deleted.
+      - With O(state=absent), it can be a pattern such as V(pr-*), which never deletes the default branch, a protected branch, or a branch that others
+        were created from.
     type: str
     required: true
   parent:
-    description: Id or name of the branch that a new branch is created from. If not set, the project's default branch. It cannot be changed.
+    description: Id or name of the branch to create the branch from. If not set, the project's default branch. It cannot be changed later.
     type: str
   expires_at:
     description: Time at which the service deletes the branch, for example V(2026-12-24T00:00:00Z). If not set, it stays as it is.
@@ -40,10 +40,10 @@ options:
     description: Whether the branch is protected from deletion. If not set, it stays as it is.
     type: bool
   older_than:
-    description: Minimum age of the branches that a pattern in O(name) deletes, in seconds or such as V(24h). If not set, V(7d).
+    description: Minimum age of the branches that a pattern in O(name) deletes, in seconds or with a unit, such as V(24h). If not set, V(7d).
     type: raw
   max_deletions:
-    description: Maximum number of branches that a pattern in O(name) deletes. If more match, a warning says so.
+    description: Maximum number of branches that a pattern in O(name) deletes. If more match, the task warns.
     type: int
     default: 10
 seealso:
@@ -145,7 +145,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
     """Returns the result of the task."""
     if is_pattern(params["name"]):
         if params["state"] == "present":
-            raise InvalidOption("name", "must be no pattern with state: present. Leave out the characters *, ? and [.")
+            raise InvalidOption("name", "a pattern requires state: absent. Leave out the characters *, ? and [.")
         return sweep(params, client, check_mode)
     if params["older_than"] is not None:
         raise InvalidOption("older_than", "requires a pattern in name, such as pr-*, and state: absent.")

@@ -9,7 +9,7 @@ DOCUMENTATION = r"""
 module: connection_info
 short_description: Get the connection string of a database
 version_added: 1.2.0
-description: Returns what an application needs to connect to a database, or writes its connection string to a file.
+description: Returns what an application needs to connect to a database, or writes the connection string to a file.
 author: clouddb.control contributors (@clouddb)
 extends_documentation_fragment:
   - clouddb.control.connection
@@ -44,10 +44,11 @@ options:
     description:
       - Path of the file on the target to write the connection string to. The directory must exist.
       - The file is replaced atomically, and only if its content differs.
-      - The lock file C(.clouddb-UID.lock) remains in the directory.
+      - A lock file, C(.clouddb-UID.lock), remains in the directory.
     type: path
   mode:
-    description: Permissions of O(dest), as with M(clouddb.control.api_key). If not set, a new file gets V(0600).
+    description: Permissions of O(dest), as a quoted octal number such as V('0640') or in symbolic form. If not set, a new file gets V(0600), and an existing
+      file keeps the permissions of its group and loses those of other users.
 notes:
   - The module follows the service's published API document.
 seealso:

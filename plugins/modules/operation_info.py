@@ -24,7 +24,7 @@ attributes:
 options:
   project:
     description:
-      - Name or id of the project whose operations to list. If it fits several projects, the task fails.
+      - Id or name of the project whose operations to list. If it fits several projects, the task fails.
       - If neither this nor O(project_id) is set, the operations of all projects of the account are listed.
     type: str
     version_added: 1.2.0
@@ -33,7 +33,7 @@ options:
     type: str
   query:
     description:
-      - Additional query parameters for the list of projects that the service supports, such as C(org_id).
+      - Additional query parameters for the list of projects, as far as the service supports them, such as C(org_id).
       - Values are strings, numbers, or lists of them.
       - Cannot be combined with O(project_id), with which no projects are listed.
     type: dict
@@ -60,7 +60,7 @@ options:
     type: str
   created_after:
     description: Earliest creation time of the operations to return. Either an ISO 8601 timestamp (UTC if it has no offset), or an age by the
-      service's clock, in seconds or such as V(90s), V(30m), V(24h), V(7d) or V(2w).
+      service's clock, in seconds or with a unit, such as V(24h).
     type: raw
   max_results:
     description: Maximum number of operations to return, newest first.
@@ -70,7 +70,7 @@ options:
     type: int
     default: 100
   workers:
-    description: Maximum number of projects to list in parallel when no project is set, or of operations to fetch in parallel when O(operation_id) has
+    description: Number of projects to list in parallel when no project is set, or of operations to fetch in parallel when O(operation_id) has
       several, from 1 to 32.
     type: int
     default: 4
@@ -138,7 +138,7 @@ operations:
       created_at: "2026-11-21T09:15:07.123456Z"
       updated_at: "2026-11-21T09:15:08.654321Z"
 summary:
-  description: Numbers of the returned operations, or with O(summary_only=true) of all selected ones.
+  description: Number of returned operations by status and action. With O(summary_only=true), of all operations that match the options.
   returned: success
   type: dict
   sample:

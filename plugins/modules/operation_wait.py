@@ -10,7 +10,7 @@ module: operation_wait
 short_description: Wait until operations have succeeded
 version_added: 1.0.0
 description:
-  - Waits until all given operations have succeeded. Fails as soon as one of them has failed, or when O(timeout) is over.
+  - Waits until all given operations have succeeded. Fails as soon as one of them has failed, or at O(timeout).
   - Takes the operations of a response, or operations of a project by their ids, or all unfinished operations of a project.
   - The statuses V(finished) and V(skipped) count as succeeded; V(failed), V(error) and V(cancelled) count as failed. Any other status is
     treated as unfinished.
@@ -35,7 +35,7 @@ options:
     elements: dict
   project:
     description:
-      - Name or id of the project of the operations in O(operation_id). If it fits several projects, the task fails.
+      - Id or name of the project of the operations in O(operation_id). If it fits several projects, the task fails.
       - Without O(operation_id), the module waits for all operations of the project that are unfinished when the task starts and were created within
         O(lookback). Operations that have failed before are ignored.
     type: str
@@ -49,13 +49,13 @@ options:
     elements: str
   lookback:
     description:
-      - How far back to look for unfinished operations when O(operation_id) is not set, by the service's clock. In seconds, or an age such
-        as V(24h) or V(7d).
-      - V(0) includes the whole history of the project.
+      - How far back to look for unfinished operations when O(operation_id) is not set, by the service's clock, in seconds or with a unit, such
+        as V(24h).
+      - V(0) includes the complete history of the project.
     type: raw
     default: 86400
   workers:
-    description: Maximum number of projects to poll in parallel, from 1 to 32.
+    description: Number of projects to poll in parallel, from 1 to 32.
     type: int
     default: 4
 seealso:

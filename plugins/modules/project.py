@@ -21,20 +21,20 @@ options:
   name:
     description:
       - Name of the project. The task fails if several projects have it.
-      - With O(id), the name that the project is to have.
+      - With O(id), the new name of the project.
       - One of O(name) and O(id) is required.
     type: str
   id:
     description: Id of an existing project to change or delete.
     type: str
   region_id:
-    description: Region of a new project, for example V(aws-eu-central-1). If not set, the service decides. It cannot be changed.
+    description: Region of a new project, for example V(aws-eu-central-1). If not set, the service decides. It cannot be changed later.
     type: str
   pg_version:
-    description: Major version of PostgreSQL of a new project. If not set, the service decides. It cannot be changed.
+    description: Major version of PostgreSQL of a new project. If not set, the service decides. It cannot be changed later.
     type: int
   history_retention:
-    description: How far back branches can be created, in seconds or such as V(7d). If not set, it stays as it is.
+    description: How long the service keeps the history of the data, in seconds or with a unit, such as V(7d). If not set, it stays as it is.
     type: raw
   org_id:
     description: Organization in which the project is looked up and created. Some accounts require it.

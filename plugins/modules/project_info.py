@@ -36,7 +36,7 @@ options:
     type: int
   query:
     description:
-      - Additional query parameters that the service supports, such as C(org_id) or C(search).
+      - Additional query parameters for the list, as far as the service supports them, such as C(org_id) or C(search).
       - Values are strings, numbers, or lists of them.
     type: dict
   required:
@@ -91,7 +91,7 @@ projects:
       created_at: "2026-03-02T08:30:12.000000Z"
       updated_at: "2026-11-20T17:45:01.000000Z"
 base_url:
-  description: O(base_url) of the account that was asked, wherever it was set.
+  description: Address that the list came from, whether O(base_url) or E(CLOUDDB_BASE_URL) set it.
   returned: success
   type: str
   sample: https://control.example.com/api/v2
