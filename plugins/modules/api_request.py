@@ -109,7 +109,7 @@ options:
     description:
       - Whether the result contains the secrets of the response. Set C(no_log) on the task then. Otherwise V(********) takes their place.
       - The secrets are the fields C(key), C(pass), C(pwd), C(connection_uri) and C(connection_string), fields whose name contains C(password),
-        C(passwd), C(passphrase), C(secret), C(token), C(api_key) or C(private_key), even in camel case, and those in O(secret_fields). A property
+        C(passwd), C(passphrase), C(secret), C(token), C(api_key) or C(private_key), in any case style, and those in O(secret_fields). A property
         of a secret, such as C(token_id) or C(password_updated_at), is not secret. In addresses and in texts such as C(password=…), only the
         password is secret.
       - Secrets in O(body), O(query) and O(find) are always left out of the options that Ansible shows with C(-vvv), and out of messages if they have
