@@ -22,6 +22,8 @@ from .state import ABSENT, DELETING, DIFFERENT, LOOKBACK, PRESENT, is_about, jud
 
 # An operation may be recorded before the resource that it creates.
 BEFORE_CREATION = timedelta(minutes=1)
+# An account may list projects for an organization only, and a key may be for one project only.
+LIST_REFUSED = frozenset({400, 403})
 # How many operations are read to learn whether a creation has failed longer than LOOKBACK ago.
 MAX_OPERATIONS = 1000
 
@@ -69,22 +71,26 @@ def _look_up(client: Client, plan: Plan, known: Resource | None, has_waited: boo
     if plan.find is None:
         if not is_deletion and not has_waited and own_state(known or {}) == PRESENT:
             return known, []  # as the response has shown it a moment ago
-        resource = _by_own_path(client, plan, known or {})
         # Only a GET of its path shows that a resource is gone.
-        return resource if resource or is_deletion else known, []
-    if plan.is_update or (plan.method == "DELETE" and known is None):
-        # Its own path does not lag, and has what the list leaves out, such as a shared project.
-        resource = _by_own_path(client, plan, plan.find.match if known is None else known)
-        if resource and (known or contains(resource, plan.find.match)):
-            return resource, []
-    resource, warnings = find_resource(client, plan, plan.find, known)
+        return _by_own_path(client, plan, known or {}) or (None if is_deletion else known), []
+    # Its own path does not lag, and has what the list leaves out, such as a shared project.
+    named = plan.find.match if known is None else known
+    own = None if plan.method == "POST" else _by_own_path(client, plan, named)
+    if own and (known or contains(own, plan.find.match)):
+        return own, []
+    try:
+        resource, warnings = find_resource(client, plan, plan.find, known)
+    except StatusError as error:
+        if own is None or error.status not in LIST_REFUSED:
+            raise
+        return None, []
     if resource and plan.is_update and not fields_of(plan.body, resource).keys() <= resource.keys():
         resource = _by_own_path(client, plan, resource) or resource
     return resource, warnings
 
 
 def _by_own_path(client: Client, plan: Plan, known: Mapping[str, Any]) -> Resource | None:
-    """The resource with all its fields; None if its path is unknown, has no GET, or one that shows something else."""
+    """The resource with all its fields, none if it is gone; None if its path is unknown, has no GET, or shows something else."""
     if not placeholders(plan.segments) <= known.keys() or (plan.method == "POST" and known.get("id") is None):
         return None
     segments = fill(plan.segments, known)
@@ -97,7 +103,7 @@ def _by_own_path(client: Client, plan: Plan, known: Mapping[str, Any]) -> Resour
     except StatusError as error:
         if error.transient:
             raise
-        return None
+        return {} if isinstance(error, NotFound) else None
     return shown if shown and shown.get("id") == known.get("id", shown.get("id")) else None
 
 

@@ -144,9 +144,10 @@ def test_a_project_is_changed_by_its_id(sandbox: Sandbox, client: Client) -> Non
     assert writes(sandbox) == [f"PATCH /projects/{SHOP}"]
 
 
-def test_a_project_that_the_list_leaves_out_is_found_by_its_id(sandbox: Sandbox, client: Client) -> None:
-    """As in https://github.com/neondatabase/neonctl/issues/198"""
-    sandbox.fault("status", status=200, method="GET", path="/projects", body={"projects": []}, times=None)
+@pytest.mark.parametrize("status", [200, 400, 403])
+def test_a_project_that_the_list_leaves_out_is_found_by_its_id(sandbox: Sandbox, client: Client, status: int) -> None:
+    """As in https://github.com/neondatabase/neonctl/issues/198, /379 and /382"""
+    sandbox.fault("status", status=status, method="GET", path="/projects", body={"projects": []}, times=None)
     named = {"module": "project", "id": SHOP, "name": None}
     assert [task(client, **named, history_retention="2h")["changed"] for _run in range(2)] == [True, False]
     assert [task(client, **named, state="absent")["changed"] for _run in range(2)] == [True, False]
