@@ -37,7 +37,7 @@ options:
     description: How long the service keeps the history of the data, in seconds or with a unit, such as V(7d). If not set, it stays as it is.
     type: raw
   org_id:
-    description: Organization in which the project is looked up and created. Some accounts require it.
+    description: Organization in which the project is created, and looked up by its name. Some accounts require it.
     type: str
 seealso:
   - module: clouddb.control.project_info
