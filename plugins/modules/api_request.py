@@ -58,6 +58,7 @@ options:
     description:
       - How to look up the resource that the request creates, changes or deletes. All pages of its list are searched first. If several resources
         match, the task fails.
+      - If O(find.match) has the field of the placeholder in O(path), such as C(id), PATCH, PUT and DELETE tasks first fetch the resource by this path.
       - For POST, nothing is sent if a resource matches. If it is being deleted, the task first waits until it is gone. If its creation has failed,
         the task fails with the error of that operation.
       - For POST, O(body) must have the fields of O(find.match), in a wrapper whose name fits the list, such as C(branch) for C(branches).
