@@ -105,7 +105,11 @@ def declare(kind: Kind, params: Mapping[str, Any], client: Client, check_mode: b
     def send(target: Target, method: str, earlier: Result | None = None, state: Any = None) -> Result:
         plan = plan_for(kind, target, method, params["wait"])
         if check_mode:
-            return preview(client, plan)
+            result = preview(client, plan)
+            if target.segments[1:2] == [NOT_CREATED_ID] != [params["project"]]:
+                problem = f"project: there is no project '{params['project']}'"
+                result["warnings"].append(f"{problem}. Unless an earlier task creates it, this task will fail.")
+            return result
         result = Engine(client, plan, limits, limits.timeout, earlier).run(state)
         if "_state" in result:
             # The next run of the module does not look up the parents again.
