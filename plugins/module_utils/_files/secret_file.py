@@ -215,9 +215,11 @@ class SecretFile(NamedTuple):
         try:
             yield
         except OSError as error:
-            advice = " If it is mounted into a container, set unsafe_writes." if error.errno == errno.EBUSY else ""
-            problem = f"{self.option}: {self.path} can't be {participle}: {error.strerror}.{advice}"
-            raise SecretFileError(problem) from error
+            advice = "Check its permissions and attributes, and the free space."
+            if error.errno == errno.EBUSY:
+                advice = "If it is mounted into a container, set unsafe_writes."
+            problem = f"{self.option}: {self.path} can't be {participle}: {error.strerror}."
+            raise SecretFileError(f"{problem} {advice}") from error
 
     def _may_create_files(self) -> bool:
         return os.access(self._directory(), os.W_OK | os.X_OK) or self._is_directory_planned()

@@ -355,7 +355,7 @@ def test_a_failed_write_leaves_no_key_or_names_it(
     account.plan(*[None] * 5, None if is_revoked else "refused")
     with pytest.raises(SecretFileError if is_revoked or not is_created else OrphanedKey) as error:
         account.run(dest=dest)
-    assert "No space left on device" in str(error.value)
+    assert "No space left on device. Check " in str(error.value)
     assert account.sent.count("POST") == is_created
     orphaned = [] if is_revoked or not is_created else [2]
     assert (account.active, error.value.details.get("key_ids", [])) == (orphaned, orphaned)
