@@ -37,7 +37,7 @@ options:
   hostvars_prefix:
     description:
       - Prefix of the names of the host variables.
-      - Fields that would become C(ansible_) variables or are not valid names of variables are left out with a warning.
+      - Fields that would become C(ansible_) variables, or whose names are not valid for variables, are left out with a warning.
     type: str
     default: clouddb_
   filters:
@@ -189,7 +189,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         """Set the options from the configuration file, C(direct). Raises InvalidOption."""
         given = _decrypted(direct or {})
         for name in sorted(set(given) - set(self.option_definitions)):
-            # Ansible would ignore it: with a misspelt filter, plays would run on all projects.
+            # Ansible would ignore it: with a misspelled filter, plays would run on all projects.
             known = ", ".join(sorted(self.option_definitions))
             raise InvalidOption(name, f"there is no such option. The options are {known}.")
         try:

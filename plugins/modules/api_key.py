@@ -51,7 +51,7 @@ options:
         O(dest) atomically. If that fails, for example because O(dest) is mounted into a container, the new key is revoked.
       - If the key exists, the module checks with a request whether the service accepts the content of the file. The secret is no longer
         available if the file is missing or empty, or if the service rejects its content with 401, twice within a second.
-      - The service does not show which key a secret belongs to, so any valid key counts as the secret of an existing key. Use a path of its own for
+      - The service does not show which key a secret belongs to, so any valid key counts as the secret of an existing key. Use a separate path for
         each key. If no key of that O(name) exists and the file holds a valid key, the task fails.
       - Symbolic links, other special files and files of more than 64 KiB are refused. A file that is replaced keeps its access list (POSIX ACL) and
         its other extended attributes, such as the SELinux context.
@@ -71,7 +71,7 @@ options:
     default: never
   allow_multiple:
     description:
-      - Allows O(state=absent) to revoke several keys of the same O(name). If it is V(false), the task fails when there are several.
+      - Whether O(state=absent) may revoke several keys of the same O(name). If it is V(false), the task fails if there are several.
       - The key that was used last is revoked last, because it may be the task's own key, without which no other can be revoked.
     type: bool
     default: false
@@ -85,7 +85,7 @@ options:
   owner:
     description:
       - Name of the user that owns O(dest). If not set, an existing file keeps its owner, and a new one belongs to the user of the task.
-      - In a directory that everybody may write to, a file that is replaced keeps no attributes, because anybody could have created it.
+      - In a world-writable directory, the new file keeps no attributes of the file that it replaces, because anyone could have created that file.
       - If the user of the task can't give the new file the owner and the group of the old one, the task fails before it creates a key.
   group:
     description: Name of the group that owns O(dest). If not set, an existing file keeps its group.
@@ -135,7 +135,7 @@ EXAMPLES = r"""
 RETURN = r"""
 api_key:
   description:
-    - Public fields of the key, as sent by the service. If several keys have the name, the earliest of them.
+    - Public fields of the key, as sent by the service. If several keys have the name, the oldest of them.
     - V(null) with O(state=absent).
   returned: success
   type: dict

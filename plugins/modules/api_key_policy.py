@@ -80,8 +80,8 @@ options:
     description:
       - Maximum number of keys to revoke in one task, starting with those that were created or used least recently. Keys that are only V(duplicate) or
         V(over_limit) come last.
-      - Each host of a play runs a task of its own, so use C(run_once). With C(serial) or the strategy C(free), it still runs once for each batch or
-        host. Keys that others revoke during the task count.
+      - The limit applies to each host that runs the task, so use C(run_once). With C(serial) or the strategy C(free), the task still runs once for
+        each batch or host. Keys that others revoke during the task count toward the limit.
     type: int
     default: 10
   grace:

@@ -13,7 +13,7 @@ description:
   - Sends any request of the control API, and waits for the operations that it starts. For branches, databases, users, projects and API keys,
     prefer the modules of these resources.
   - With O(find), you can repeat the task. It looks the resource up, sends the request only if something has to change, and waits until the
-    resource is in the requested state. If it is not after O(timeout), the task fails.
+    resource is in the requested state. If that takes longer than O(timeout), the task fails.
   - If the response to a POST or PATCH request is lost, the request is not sent again. With O(find), the task finds out whether it was carried out.
 author: clouddb.control contributors (@clouddb)
 extends_documentation_fragment:

@@ -10,7 +10,7 @@ module: database_user
 short_description: Create or delete a database user of a branch
 version_added: 1.2.0
 description:
-  - Creates a user (PostgreSQL role) on a branch, for which the service generates a password, or deletes it.
+  - Creates a user (Postgres role) on a branch, with a password that the service generates, or deletes it.
   - The password is kept out of the result. M(clouddb.control.connection_info) returns it, or writes it to a file.
 author: clouddb.control contributors (@clouddb)
 extends_documentation_fragment:

@@ -31,7 +31,7 @@ options:
     description: Region of a new project, for example V(aws-eu-central-1). If not set, the service decides. It cannot be changed later.
     type: str
   pg_version:
-    description: Major version of PostgreSQL of a new project. If not set, the service decides. It cannot be changed later.
+    description: Major Postgres version of a new project. If not set, the service decides. It cannot be changed later.
     type: int
   history_retention:
     description: How long the service keeps the history of the data, in seconds or with a unit, such as V(7d). If not set, it stays as it is.

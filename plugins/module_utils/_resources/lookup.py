@@ -118,7 +118,7 @@ def select(listed: Listed, alternatives: Sequence[Mapping[str, Any]], plan: Plan
         raise ResourceError("ambiguous_match", f"{problem}: {named}{more}. {advice}")
     if found:
         return found[0], []
-    # The body of a POST has these fields as well, so that a misspelt one is an error after the creation.
+    # The body of a POST has these fields as well, so that a misspelled one is an error after the creation.
     fields = plan.find.match if plan.find and listed.items and plan.method != "POST" else {}
     unknown = [name for name in fields if not any(name in item for item in listed.items)]
     subject = "Nothing was deleted: no resource" if plan.method == "DELETE" else "No resource"

@@ -148,7 +148,7 @@ def _require_match_in_body(find: Find, last_segment: str, body: Mapping[str, Any
 
 def _not_the_wrapper(names: Sequence[str], plural: str) -> InvalidOption:
     """The error if the body has these fields, but none that fits the list C(plural)."""
-    from .._missing import similar  # most tasks have nothing misspelt
+    from .._missing import similar  # most tasks have nothing misspelled
 
     near = {name: found[0] for name in names if (found := similar(name, (plural[:-1], plural[:-2])))}
     name = next(iter(near), names[0])
