@@ -96,7 +96,7 @@ def plan_from(params: Mapping[str, Any], check_mode: bool) -> Plan:
     if method == "GET" and body is not None:
         raise InvalidOption("body", "a GET request has none. Use query for parameters.")
     if method in ("PATCH", "PUT") and not fields_of(body, {}):
-        raise InvalidOption("body", f"is needed: a {method} request without one changes nothing.")
+        raise InvalidOption("body", f"is required. A {method} request without one changes nothing.")
     if method != "GET" and params["all_pages"]:
         raise InvalidOption("all_pages", "requires method: GET. Omit it for other methods.")
     find = _find_from(params["find"], method, segments, check_mode)
@@ -104,6 +104,8 @@ def plan_from(params: Mapping[str, Any], check_mode: bool) -> Plan:
         _require_match_in_body(find, segments[-1], body or {})
     if placeholders(segments) and not (find and find.match and method != "POST"):
         raise InvalidOption("path", "the placeholder {id} requires find.match, and a method other than POST.")
+    if find and method in ("PATCH", "PUT", "DELETE") and find.segments == segments:
+        raise InvalidOption("path", "is that of the list. Add the id of the resource, as in branches/{id}.")
     statuses = params["status_code"]
     unclear = sorted(set(statuses or ()).difference(SUCCESS, REFUSED))
     if unclear and method != "GET":

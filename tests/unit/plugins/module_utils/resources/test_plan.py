@@ -47,6 +47,7 @@ def test_a_get_may_accept_every_status_and_accepts_successes_by_default() -> Non
     [
         ("path", "POST", {"path": "projects/{id}", "find": {"match": {"a": 1}}, "body": {"a": 1}}),
         ("path", "DELETE", {"path": "projects/{id}"}),
+        ("path", "DELETE", {"find": {}}),
         ("find", "DELETE", {"path": "a/{id}/b", "find": {}}),
         ("find", "POST", {"find": {"match": None}}),
         ("find", "DELETE", {"find": {"match": {"settings": {"quota": None}}}}),
@@ -86,7 +87,7 @@ def test_a_body_without_a_wrapper_that_fits_the_list(body: dict[str, Any], named
     ("option", "options"),
     [
         ("find.path", {"find": {"path": "projects/None/branches"}}),
-        ("find.query", {"find": {"query": {"search": None}}}),
+        ("find.query", {"find": {"path": "projects", "query": {"search": None}}}),
         ("query", {"query": {"search": None}}),
         ("path", {"path": "projects//branches"}),
         ("path", {"path": "projects/p/"}),
