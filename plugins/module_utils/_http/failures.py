@@ -248,7 +248,7 @@ def _advice_after_404(path: str, base_url: str, is_explained: bool) -> str:
     if not base_url.endswith(API_PATH):
         return f" Check base_url, which should end with {API_PATH}, but is {base_url}."
     if path.count("/") == 1:
-        return f" The service has no such path. Check base_url, which is {base_url}."
+        return f" The service has no such path. Check the path and base_url, which is {base_url}."
     if is_explained:
         return " Check the ids and names in the request, base_url, and whether the API key may access them."
     return " There is no such resource, or the API key may not access it. Check the path, its ids and base_url."

@@ -59,7 +59,7 @@ def no_match(plan: Plan, seen: Observation) -> ClouddbError:
         return ResourceNotFound(
             plan.selector, "no resource has this value. Check it, and whether the API key may access it."
         )
-    hint = " ".join(seen.warnings) or "Check find."
+    hint = " ".join(seen.warnings) or "Check the values in find.match."
     return ResourceError("no_match", f"No resource matches find for {plan.request_line}. {hint}")
 
 

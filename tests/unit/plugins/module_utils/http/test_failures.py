@@ -289,7 +289,7 @@ def test_messages_of_statuses(response: RawResponse, message: str) -> None:
     "base, path, content, advice",
     [
         ("", "/projects/p/operations", b"", "Check base_url, which should end with /api/v2, but is {base}."),
-        ("/api/v2", "/projects", NOT_TODAY, "The service has no such path. Check base_url, which is {base}."),
+        ("/api/v2", "/projects", NOT_TODAY, "The service has no such path. Check the path and base_url, which is {base}."),
         ("/api/v2", "/projects/p", NOT_TODAY, "Check the ids and names in the request, base_url, and whether the API key may access them."),
         ("/api/v2", "/projects/p", b"", "There is no such resource, or the API key may not access it. Check the path, its ids and base_url."),
     ],
