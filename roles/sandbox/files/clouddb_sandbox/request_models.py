@@ -16,6 +16,9 @@ MAX_HISTORY_RETENTION = 30 * 86400
 HeaderValue = Annotated[str, Field(pattern=r"^([\x21-\x7e\x80-\xff]+([ \t]+[\x21-\x7e\x80-\xff]+)*)?$")]
 HistoryRetention = Annotated[int, Field(ge=0, le=MAX_HISTORY_RETENTION)]
 NonEmptyString = Annotated[str, Field(min_length=1)]
+# The maximum lengths of the public service.
+KeyName = Annotated[str, Field(min_length=1, max_length=64)]
+Name = Annotated[str, Field(min_length=1, max_length=256)]
 Date = Annotated[AwareDatetime, Field(strict=False)]
 
 
@@ -56,11 +59,11 @@ class ControlRequestModel(RequestModel):
 
 
 class ApiKeyCreateRequest(RequestModel):
-    key_name: NonEmptyString
+    key_name: KeyName
 
 
 class NewProject(RequestModel):
-    name: NonEmptyString | None = None
+    name: Name | None = None
     region_id: NonEmptyString | None = None
     pg_version: int | None = Field(default=None, ge=14, le=18)
     org_id: NonEmptyString | None = None
@@ -72,7 +75,7 @@ class ProjectCreateRequest(RequestModel):
 
 
 class ProjectChanges(RequestModel):
-    name: NonEmptyString | None = None
+    name: Name | None = None
     history_retention_seconds: HistoryRetention | None = None
 
 
@@ -83,7 +86,7 @@ class ProjectUpdateRequest(RequestModel):
 class BranchChanges(RequestModel):
     """Fields that are missing stay as they are, as do those that are null, except `expires_at`: such a branch does not expire."""
 
-    name: NonEmptyString | None = None
+    name: Name | None = None
     protected: bool | None = None
     expires_at: Date | None = None
 
