@@ -216,6 +216,11 @@ class TestFaultRules:
             ("GET", f"projects/{PROJECT}/operations/x"),
         ) == [200, 503, 405, 404]
 
+    @pytest.mark.parametrize("path", ["projects", "/projects", "/api/v2/projects", "*projects"])
+    def test_path_is_below_the_base_path_in_every_notation(self, service, path):
+        service.fault("status", status=503, path=path, times=None)
+        assert self.statuses(service, ("GET", "projects"), ("GET", "api_keys")) == [503, 200]
+
     def test_oldest_fault_applies_first(self, service):
         service.fault("status", status=500)
         service.fault("status", status=502)
@@ -247,6 +252,7 @@ class TestFaultRules:
             ({"kind": "status", "status": 503, "seconds": 1}, "seconds"),
             ({"kind": "stall", "seconds": -1}, "seconds"),
             ({"kind": "reset", "times": 0}, "times"),
+            ({"kind": "reset", "method": "DELET"}, "method"),
             ({"kind": "list_lag", "seconds": 1e14}, "seconds"),
             ({"kind": "lingering_deletion", "seconds": 1, "again": 500}, "again"),
         ):

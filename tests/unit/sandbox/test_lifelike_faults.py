@@ -124,6 +124,13 @@ class TestLingeringDeletion:
         service.advance(5)
         assert names(service, "projects", "projects") == []
 
+    def test_clearing_the_faults_does_not_end_it(self, service):
+        path = service.create_finished_branch()
+        service.fault("lingering_deletion", seconds=60, again=409)
+        service.ok("DELETE", path)
+        service.ok("DELETE", "/_sandbox/faults")
+        assert service.request("DELETE", path).status_code == 409
+
     def test_refused_deletion_does_not_linger(self, service):
         path = f"{BRANCHES}/{service.default_branch()}"
         service.fault("lingering_deletion", seconds=60, times=None)

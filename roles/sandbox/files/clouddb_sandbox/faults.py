@@ -12,23 +12,29 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from .clock import MAX_SECONDS
+from .paths import BASE_PATH
 from .request_models import ControlRequestModel, HeaderValue
 from .rewriting import Omission
 from .store import Store
 
+Method = Annotated[str, Field(pattern="^(?i:GET|POST|PATCH|PUT|DELETE)$")]
 SandboxSeconds = Annotated[float, Field(ge=0, le=MAX_SECONDS)]
 
 
 class FaultRule(ControlRequestModel):
-    """The requests that a fault applies to. `path` is a glob below the base path; its `*` also matches `/`."""
+    """The requests that a fault applies to. `path` is a glob; its `*` also matches `/`.
 
-    method: str | None = None
+    It may be written as in the request log, or as the option `path` of api_request: with the base path, or without a slash.
+    """
+
+    method: Method | None = None
     path: str = "*"
     times: int | None = Field(default=1, ge=1, description="number of requests to apply to; null: all, until cleared")
     skip: int = Field(default=0, ge=0, description="number of matching requests to skip first")
 
     def matches(self, method: str, path: str) -> bool:
-        return (self.method is None or self.method.upper() == method) and fnmatchcase(path, self.path)
+        pattern = self.path.removeprefix(BASE_PATH).removeprefix("/")
+        return (self.method is None or self.method.upper() == method) and fnmatchcase(path.removeprefix("/"), pattern)
 
 
 class RequestFault(FaultRule):
@@ -117,7 +123,7 @@ class RequireOrgIdFault(RequestFault):
     """Responds 400 to requests for the project list without `org_id`."""
 
     kind: Literal["require_org_id"]
-    method: str | None = "GET"
+    method: Method | None = "GET"
     path: str = "/projects"
     times: int | None = Field(default=None, ge=1)
 
@@ -168,14 +174,14 @@ class IgnoredChangeFault(WriteFault):
     """Responds 200 with the resource as it is. The change is not made."""
 
     kind: Literal["ignored_change"]
-    method: str | None = "PATCH"
+    method: Method | None = "PATCH"
 
 
 class LingeringDeletionFault(WriteFault):
     """Accepts a deletion. The resource is deleted after this time; until then, another deletion gets the status `again`."""
 
     kind: Literal["lingering_deletion"]
-    method: str | None = "DELETE"
+    method: Method | None = "DELETE"
     seconds: SandboxSeconds
     status: Literal[200, 202] = 200
     operations: Literal["running", "absent", "null", "empty"] = "running"
@@ -235,7 +241,6 @@ class FaultRegistry:
     def clear(self) -> None:
         self._faults.clear()
         self.lags.clear()
-        self.lingering.clear()
 
     def old_state(self, path: str, now: int) -> Store | None:
         """Return the state that a GET request is processed on, if it lags."""
