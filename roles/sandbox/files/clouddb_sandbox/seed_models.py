@@ -43,6 +43,8 @@ Date = Annotated[
     AwareDatetime, Field(ge=datetime(1000, 1, 1, tzinfo=timezone.utc), le=datetime(9999, 12, 31, tzinfo=timezone.utc))
 ]
 Integer = Annotated[int, Field(ge=-MAX_INTEGER, le=MAX_INTEGER)]
+# The ids that the modules accept.
+Id = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-][A-Za-z0-9._-]*$")]
 Count = Annotated[int, Field(ge=0, le=100_000)]
 
 
@@ -75,7 +77,7 @@ class SeedKey(TimedSeedModel):
     """A key, and how long ago it was last used. A key without `last_used` was never used."""
 
     name: NonEmptyString
-    key: Annotated[str, Field(min_length=16)] | None = None
+    key: Annotated[str, Field(min_length=16, pattern=r"^[\x21-\x7e]*$")] | None = None
     last_used: Age | None = None
 
     @model_validator(mode="after")
@@ -92,9 +94,9 @@ class SeedKey(TimedSeedModel):
 class SeedOperation(TimedSeedModel):
     """An operation that reaches `status` after `duration` seconds, or follows `timeline`."""
 
-    id: NonEmptyString | None = None
-    branch_id: NonEmptyString | None = None
-    endpoint_id: NonEmptyString | None = None
+    id: Id | None = None
+    branch_id: Id | None = None
+    endpoint_id: Id | None = None
     action: Annotated[str, one_of(*ACTIONS)]
     status: Annotated[str, one_of(*STATUSES)] = "finished"
     duration: Annotated[float, Field(gt=0, le=MAX_SECONDS)] = 1.0
@@ -111,7 +113,7 @@ class SeedOperation(TimedSeedModel):
 class SeedProject(TimedSeedModel):
     """A project with any of the API's fields, and its operations. Missing fields get the defaults of a new project."""
 
-    id: NonEmptyString | None = None
+    id: Id | None = None
     name: NonEmptyString | None = None
     platform_id: NonEmptyString | None = None
     region_id: NonEmptyString | None = None
