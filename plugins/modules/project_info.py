@@ -20,7 +20,8 @@ extends_documentation_fragment:
 attributes:
   check_mode:
     details:
-      - If O(project_id) is V(null), an earlier task would create the project. No project is returned, even if O(required=true).
+      - If O(project_id) is V(null), an earlier task would create the project. No project is returned, unless O(required=true).
+      - If O(required=true) and no project matches, an earlier task may create it. The task warns and returns one project whose C(id) is V(null).
 options:
   project_id:
     description: Id of the project to return, matched exactly.
@@ -124,19 +125,26 @@ from ..module_utils._projects import checked_filters, checked_query, list_projec
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
-    """Returns the result of the task, which is the same in check mode."""
+    """Returns the result of the task; in check mode, with a project that an earlier task would create."""
     filters, query, fields = checked_filters(params), checked_query(params), checked_fields(params)
     found = list_projects(client, filters, query, integer(params, "page_size", 1), fields)
-    if params["required"] and not found.projects and filters.project_id != NOT_CREATED_ID:
+    projects, warnings = found.projects, found.warnings + fields.warnings()
+    if params["required"] and not projects:
         from ..module_utils._missing import no_project  # most projects are there
 
-        raise no_project(found, filters, params["query"] or {})
+        missing = no_project(found, filters, params["query"] or {})
+        # The id of what does not exist yet cannot be known.
+        if not check_mode or filters.project_id not in (None, NOT_CREATED_ID):
+            raise missing
+        projects = [{"id": None, "name": filters.name, "region_id": filters.region_id}]
+        if filters.project_id is None:
+            warnings = [f"{missing} Unless an earlier task creates it, this task will fail."]
     return {
         "changed": False,
         "base_url": params["base_url"],
-        "projects": found.projects,
+        "projects": projects,
         "unavailable_project_ids": found.unavailable_ids,
-        "warnings": found.warnings + fields.warnings(),
+        "warnings": warnings,
     }
 
 

@@ -106,7 +106,9 @@ def test_check_mode_accepts_what_an_earlier_task_would_create(
     # Of this resource, nothing is listed, fetched or deleted.
     assert not any(SHOP in sent or sent.startswith("DELETE") for sent in sandbox.sent()[before:])
     listed = outcome.result.get("operations", []) + outcome.result.get("projects", [])
-    assert [item["id"] for item in listed + outcome.result.get("revoked", [])] == [None] * (module is api_key)
+    assert [item["id"] for item in listed + outcome.result.get("revoked", [])] == [None] * (
+        module in (api_key, project_info)
+    )
 
 
 @of_every_module

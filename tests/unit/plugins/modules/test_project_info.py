@@ -57,16 +57,21 @@ def test_returns_every_project_with_every_field(sandbox: Sandbox, client: Client
         ({"query": {"search": "nowhere"}}, []),
     ],
 )
-@pytest.mark.parametrize("check_mode", [False, True])
-def test_required_project_that_is_missing_fails(
-    client: Client, options: dict[str, Any], near: list[str], check_mode: bool
-) -> None:
-    assert task(client, check_mode, **options)["projects"] == []
+def test_required_project_that_is_missing_fails(client: Client, options: dict[str, Any], near: list[str]) -> None:
+    assert task(client, **options)["projects"] == []
     with pytest.raises(ProjectNotFound) as error:
-        task(client, check_mode, **options, required=True)
+        task(client, **options, required=True)
     assert error.value.as_result()["failure"] == {"kind": "not_found", **options}
     assert all(hint in str(error.value) for hint in near)
     assert ("Did you mean" in str(error.value)) is bool(near)
+
+
+def test_required_project_may_be_created_earlier_in_check_mode(client: Client) -> None:
+    result = task(client, True, name="new", required=True)
+    assert result["projects"] == [{"id": None, "name": "new", "region_id": None}]
+    assert len(result["warnings"]) == 1
+    with pytest.raises(ProjectNotFound):
+        task(client, True, project_id="wispy-lake-1234567", required=True)
 
 
 def test_required_project_may_be_among_those_that_the_service_left_out(sandbox: Sandbox, client: Client) -> None:
