@@ -490,6 +490,14 @@ class TestErrors:
         assert response.status_code == 400
         assert response.json()["code"] == "BAD_REQUEST"
 
+    @pytest.mark.parametrize("content_type", [None, "application/x-www-form-urlencoded", "text/plain"])
+    def test_a_body_that_is_not_declared_as_json_gets_400(self, service, content_type):
+        """As curl sends it without a header. The message names the header."""
+        headers = {"Content-Type": content_type}
+        response = service.request("POST", "api_keys", data='{"key_name": "ci"}', headers=headers)
+        assert response.status_code == 400
+        assert "Content-Type" in response.json()["message"]
+
     def test_internal_error_gets_500(self, serve, tmp_path):
         """With a JSON body and the usual headers."""
         service = serve()

@@ -114,6 +114,8 @@ async def handle_validation_error(request: Request, error: Exception) -> JSONRes
     """Respond 400 with the location and the message of every error."""
     assert isinstance(error, RequestValidationError)
     messages = [f"{'.'.join(map(str, details['loc']))}: {details['msg']}" for details in error.errors()]
+    if isinstance(error.body, bytes):  # not parsed
+        messages.append("send JSON with Content-Type: application/json")
     return error_response(request.scope, 400, "; ".join(messages))
 
 
