@@ -143,7 +143,7 @@ class ListLagFault(WriteFault):
 
 
 class LateOperationsFault(WriteFault):
-    """For this time, the operations that the request starts can neither be fetched nor listed."""
+    """For this time, the operations that it and later requests start can neither be fetched nor listed."""
 
     kind: Literal["late_operations"]
     seconds: SandboxSeconds
