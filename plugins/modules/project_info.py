@@ -141,7 +141,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
             warnings = [f"{missing} Unless an earlier task creates it, this task will fail."]
     return {
         "changed": False,
-        "base_url": params["base_url"],
+        "base_url": client.connection.base_url,
         "projects": projects,
         "unavailable_project_ids": found.unavailable_ids,
         "warnings": warnings,

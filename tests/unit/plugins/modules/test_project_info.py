@@ -30,7 +30,7 @@ def seed() -> dict[str, Any]:
 def task(client: Client, check_mode: bool = False, **options: Any) -> dict[str, Any]:
     """The result of the module with these options."""
     names = ("project_id", "name", "region_id", "page_size", "query", "fields")
-    params = {**dict.fromkeys(names), "base_url": client.connection.base_url, "required": False, **options}
+    params = {**dict.fromkeys(names), "required": False, **options}
     return project_info.run(params, client, check_mode)
 
 
