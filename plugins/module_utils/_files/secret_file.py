@@ -8,6 +8,7 @@ import errno
 import fcntl
 import os
 import stat
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, Callable, NamedTuple
@@ -69,6 +70,10 @@ class SecretFile(NamedTuple):
 
     def check_path(self) -> None:
         """Raise InvalidOption when the path can't be that of a secret, even one that is only read."""
+        # In Ansible's own modules, and where it sets the owner and the mode, the path is always UTF-8.
+        if not self.path.isascii() and sys.getfilesystemencoding() != "utf-8":
+            problem = f"the locale of this host is not UTF-8, but {self.path} has non-ASCII characters."
+            raise InvalidOption(self.option, f"{problem} Set LC_ALL to C.UTF-8 in the environment of the task.")
         if not (os.path.isdir(self._directory()) or self._is_directory_planned()):
             problem = f"the directory {self._directory()} does not exist. Create it first."
             raise InvalidOption(self.option, problem)

@@ -92,6 +92,15 @@ def test_the_directory_must_be_writable(file: SecretFile, monkeypatch: pytest.Mo
         file.check()
 
 
+def test_paths_in_another_encoding_than_that_of_ansible_are_refused(
+    file: SecretFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.getfilesystemencoding", lambda: "iso8859-1")
+    file.check_path()
+    with pytest.raises(InvalidOption, match="^dest: .* UTF-8"):
+        SecretFile(f"{file.path}-ü", keep_attributes).check_path()
+
+
 def test_directory_may_be_missing_in_check_mode(tmp_path: Path) -> None:
     file = SecretFile(str(tmp_path / "nowhere" / "key"), keep_attributes, check_mode=True)
     file.check()
