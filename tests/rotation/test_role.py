@@ -268,7 +268,7 @@ def test_own_key(account: Account) -> None:
     newest = run.result()["api_key"]["id"]
     assert ids(account) == [own, newest]
     assert run.result()["left"] == [own]
-    assert f"Key {own} of this name is the task's own key" in run.messages()
+    assert f"The task's own key is not revoked: key {own} of this name" in run.messages()
 
     secret = file.read_text()
     run = succeeded(account.run(authenticated_with(secret), api_key_rotation_max_age="30d"))
