@@ -73,7 +73,7 @@ def decode(content: bytes | str) -> Any:
     Supported are finite numbers, integers of 64 bits and texts of valid Unicode. JSON of too many levels is a RecursionError.
     The names of fields contain no templates: ansible-core up to 2.18 does not keep track of who has written a name.
     """
-    text = content.decode("utf-8-sig") if isinstance(content, bytes) else content
+    text = content.decode().removeprefix("\ufeff") if isinstance(content, bytes) else content
     value = json.loads(
         text, parse_int=_integer, parse_float=_finite, parse_constant=_finite, object_hook=_require_harmless_names
     )
