@@ -1,6 +1,6 @@
 # Copyright (c) clouddb.control contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The SQLite database of the account. Every change is committed and synced before its response is sent."""
+"""The SQLite database of the account. Every change is committed before its response is sent."""
 
 from __future__ import annotations
 
@@ -135,7 +135,8 @@ class Store:
         self._db = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
         self._db.row_factory = sqlite3.Row
         self._db.execute("PRAGMA journal_mode = WAL")
-        self._db.execute("PRAGMA synchronous = FULL")
+        # Survives the end of the process at any moment. What a loss of power costs, a sandbox need not keep.
+        self._db.execute("PRAGMA synchronous = NORMAL")
         self._db.execute("PRAGMA foreign_keys = ON")
         version = self._db.execute("PRAGMA user_version").fetchone()[0]
         if version not in (0, SCHEMA_VERSION):
