@@ -144,10 +144,10 @@ MATRIX: dict[str, Row] = {
     "no response within ``api_timeout``, request processed": _broken_response(TIMED_OUT, processed=True),
     "headers sent byte by byte without end": _broken_response(TIMED_OUT, processed=True),
     "body sent byte by byte without end": _broken_response(TIMED_OUT, processed=True),
-    "empty body": _unexpected_response("its body is empty"),
+    "empty body": _unexpected_response("its body is empty", processed=True),
     "HTML with 200": _unexpected_response("it is an HTML page, not JSON"),
     "malformed JSON": _unexpected_response(NOT_JSON, processed=True),
-    "JSON of another shape": _unexpected_response("is not what the API describes"),
+    "JSON of another shape": _unexpected_response("is not what the API describes", processed=True),
     "body that is not UTF-8": _unexpected_response(NOT_JSON, processed=True),
     "302 to another origin": _permanent(302)._replace(
         present=not_retried("orphaned_key"),
@@ -157,7 +157,9 @@ MATRIX: dict[str, Row] = {
     "400": _permanent(400),
     "401": _permanent(401, "unauthorized"),
     "403": _permanent(403),
-    "404": _permanent(404, "not_found")._replace(absent=not_retried(None), delete=not_retried(None)),
+    "404": _permanent(404, "not_found")._replace(
+        absent=not_retried(None), delete=not_retried(None), first_poll=retried("not_found")
+    ),
     "409": _permanent(409),
     "422": _permanent(422),
     "423": _locked(),
