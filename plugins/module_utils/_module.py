@@ -53,7 +53,7 @@ class ControlModule(AnsibleModule):
         client: Optional[Client] = None
         end: Callable[..., None] = self.fail_json
         try:
-            _require_values(self.given, self.argument_spec)
+            _refuse_empty(self.given, self.argument_spec)
             connection = connection_from(self.params)
             # The option may have had white space around it, which the censored value would then have too.
             if connection.api_key:
@@ -147,7 +147,7 @@ def _lacks_value(value: Any) -> bool:
     return value is None or value == ""
 
 
-def _require_values(given: Mapping[str, Any], specs: Mapping[str, Mapping[str, Any]]) -> None:
+def _refuse_empty(given: Mapping[str, Any], specs: Mapping[str, Mapping[str, Any]]) -> None:
     """Raise InvalidOption for an option that is given as null or blank, or as a list with such a value, or with a required
     suboption that is null.
 

@@ -106,7 +106,7 @@ def declare(kind: Kind, params: Mapping[str, Any], client: Client, check_mode: b
         plan = plan_for(kind, target, method, params["wait"])
         if check_mode:
             result = preview(client, plan)
-            if target.segments[1:2] == [NOT_CREATED_ID] != [params["project"]]:
+            if target.segments[1:2] == [NOT_CREATED_ID] and params["project"] != NOT_CREATED_ID:
                 problem = f"project: there is no project '{params['project']}'"
                 result["warnings"].append(f"{problem}. Unless an earlier task creates it, this task will fail.")
             return result
