@@ -41,7 +41,7 @@ class Client:
         self._deadline: Deadline | None = None
         self._retries = connection.api_retries
         self._masks = True
-        self._service_ahead = timedelta(0)
+        self._service_ahead: timedelta | None = None
 
     def get(self, *segments: str | int, query: Mapping[str, Any] | None = None) -> Response:
         """GET the path of these segments."""
@@ -84,12 +84,17 @@ class Client:
         client._deadline, client._retries = deadline, self.connection.api_retries if retries else 0
         return client
 
+    @property
+    def knows_service_time(self) -> bool:
+        """Whether a response had a Date. Without one, service_now() is no reason to revoke or delete anything."""
+        return self._service_ahead is not None
+
     def service_now(self) -> datetime:
         """The time by the service's clock (aware, UTC), according to the Date header of the latest response.
 
         The local time as long as no response had one.
         """
-        return self.clock.utcnow() + self._service_ahead
+        return self.clock.utcnow() + (self._service_ahead or timedelta(0))
 
     def request(
         self,

@@ -77,6 +77,8 @@ class SimulatedAccount:
 class SimulatedClient:
     """What the code under test uses of a Client."""
 
+    knows_service_time = True
+
     def __init__(self, account: SimulatedAccount, secret: str):
         self.account = account
         self.connection = Connection("https://control.example.com/api/v2", secret)

@@ -205,8 +205,10 @@ def record_timeouts(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 def test_service_now_follows_the_date_header(serve: Serve, status: int) -> None:
     served = serve(reply({}, status, Date="Sat, 21 Nov 2026 11:30:00 GMT"))
     assert served.client.service_now() == EPOCH
+    assert not served.client.knows_service_time
     served.client.request("GET", ["projects"], accept={status})
     assert served.client.service_now() == EPOCH + timedelta(hours=3, minutes=30)
+    assert served.client.knows_service_time
     served.clock.sleep(60)
     assert served.client.service_now() == EPOCH + timedelta(hours=3, minutes=31)
 
@@ -219,6 +221,7 @@ def test_an_unreadable_date_header_is_ignored(serve: Serve, date: str) -> None:
     served = serve(reply({}, Date=date))
     served.client.get("projects")
     assert served.client.service_now() == EPOCH
+    assert not served.client.knows_service_time
 
 
 @pytest.mark.parametrize("remaining, timeout", [(3.0, 3.0), (30.0, 12.5), (None, 12.5)])
