@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
+from ansible_collections.clouddb.control.plugins.module_utils._files import secret_file
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._http.errors import UnexpectedResponse
 from ansible_collections.clouddb.control.plugins.modules import connection_info
@@ -49,11 +50,35 @@ def test_secrets_are_returned_only_on_request(client: Client, uri: str) -> None:
     assert {**exposed, "uri": None, "password": None} == {**hidden, "uri": None, "password": None}
 
 
+def test_the_port_is_that_of_the_connection_string(sandbox: Sandbox, client: Client, uri: str) -> None:
+    body = {"uri": uri.replace("/clouddb?", ":6543/clouddb?")}
+    sandbox.fault("status", status=200, path="*/connection_uri", body=body)
+    assert task(client)["port"] == 6543
+
+
 def test_the_file_is_written_when_it_differs(client: Client, uri: str, tmp_path: Path) -> None:
     dest = tmp_path / "database.url"
     assert (task(client, True, dest=str(dest))["changed"], dest.exists()) == (True, False)
     assert (task(client, dest=str(dest))["changed"], dest.read_text()) == (True, uri)
     assert task(client, dest=str(dest))["changed"] is False
+
+
+def test_no_other_task_writes_the_file_meanwhile(
+    client: Client, uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(secret_file, "LOCK_TIMEOUT", 0.0)
+    options = {**OPTIONS, "dest": str(tmp_path / "database.url")}
+    kinds = []
+
+    def run_another_task(path: str) -> bool:
+        if not kinds:  # the temporary file has been created
+            with pytest.raises(ClouddbError) as error:
+                connection_info.run(options, client, False, lambda path: False)
+            kinds.append(error.value.kind)
+        return False
+
+    connection_info.run(options, client, False, run_another_task)
+    assert kinds == ["secret_file"]
 
 
 @pytest.mark.parametrize("missing", ["project", "branch", "database", "user"])

@@ -7,6 +7,7 @@ from __future__ import annotations
 import importlib
 import json
 import re
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -16,6 +17,14 @@ from ansible_collections.clouddb.control.plugins.module_utils._http.client impor
 from ansible_collections.clouddb.control.plugins.module_utils._options import NOT_CREATED_ID
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
+from ansible_collections.clouddb.control.tests.unit.support.scripted_client import scripted
+from ansible_collections.clouddb.control.tests.unit.support.scripted_service import (
+    Reply,
+    Request,
+    ScriptedService,
+    reply,
+    scripted_service,
+)
 
 SHOP, BLOG = "wispy-lake-12345678", "red-moon-34567890"
 MODULES = "ansible_collections.clouddb.control.plugins.modules."
@@ -279,6 +288,73 @@ def test_a_lock_does_not_prolong_the_timeout(sandbox: Sandbox, client: Client, c
     assert (error.value.kind, len(writes(sandbox)), round(clock.elapsed)) == ("wait_failed", 2, 30)
 
 
+def test_the_wait_before_a_change_counts_against_the_timeout(
+    sandbox: Sandbox, client: Client, clock: FakeClock
+) -> None:
+    sandbox.plan((0, "running"), (20, "finished"), action="create_branch")
+    sandbox.api("POST", f"/projects/{SHOP}/branches", {"branch": {"name": "preview"}, "endpoints": []})
+    sandbox.fault("status", status=423, method="PATCH", times=None)
+    assert failing(client, **PREVIEW, protected=True, timeout=30)["kind"] == "locked"
+    assert 20 < clock.elapsed <= 32
+
+
+class ServiceInWholeSeconds(ScriptedService):
+    """A service without Date that creates a branch at once, names no operations in the response, and fails the operation."""
+
+    branches: list[dict[str, Any]] = []
+
+    def reply_to(self, request: Request) -> Reply:
+        if request.method == "POST":
+            fields = {"id": "br-1", "name": "preview", "project_id": SHOP, "current_state": "ready"}
+            self.branches = [{**fields, "created_at": "2026-11-21T08:00:00Z"}]
+            return reply({"branch": self.branches[0]}, 201)
+        if request.path.endswith("/branches"):
+            return reply({"branches": self.branches})
+        operation = {"id": "op-1", "project_id": SHOP, "branch_id": "br-1", "action": "apply_config"}
+        operation.update(status="failed", created_at="2026-11-21T08:00:00Z")
+        if request.path.endswith("/op-1"):
+            return reply({"operation": operation})
+        return reply({"project": {"id": SHOP}, "operations": [] if "cursor=" in request.target else [operation]})
+
+
+def test_an_operation_in_whole_seconds_belongs_to_the_request_of_that_second() -> None:
+    with scripted_service(service_class=ServiceInWholeSeconds) as service:
+        client, clock = scripted(service)[1:]
+        clock.elapsed = 0.5
+        assert failing(client, **PREVIEW, project=SHOP)["kind"] == "wait_failed"
+
+
+def test_a_creation_that_failed_is_found_if_it_was_recorded_before_the_branch(sandbox: Sandbox, client: Client) -> None:
+    sandbox.plan((0, "running"), (5, "failed"), action="create_branch")
+    path = f"/projects/{SHOP}/branches"
+    branch = sandbox.api("POST", path, {"branch": {"name": "preview"}, "endpoints": []})["branch"]
+    later = branch["created_at"].replace("Z", "+00:00")
+    later = (datetime.fromisoformat(later) + timedelta(seconds=2)).isoformat()
+    sandbox.advance(60)
+    body = {"branches": [{**branch, "created_at": later, "current_state": "ready"}]}
+    sandbox.fault("status", status=200, method="GET", path=path, body=body, times=None)
+    assert failing(client, **PREVIEW)["kind"] == "wait_failed"
+    assert writes(sandbox) == []
+
+
+@pytest.mark.parametrize("state", ["present", "absent"])
+def test_a_list_that_fails_does_not_show_that_a_project_is_absent(sandbox: Sandbox, client: Client, state: str) -> None:
+    sandbox.fault("status", status=500, method="GET", path="/projects", times=None)
+    named = {"module": "project", "id": "gone-lake-12345678", "name": None, "history_retention": "7d"}
+    assert failing(client, **named, state=state)["status"] == 500
+
+
+@pytest.mark.parametrize("state", ["present", "absent"])
+def test_a_namesake_that_is_being_deleted_does_not_count(sandbox: Sandbox, client: Client, state: str) -> None:
+    path = f"/projects/{SHOP}/branches"
+    branch = sandbox.api("POST", path, {"branch": {"name": "preview"}, "endpoints": []})["branch"]
+    sandbox.advance(60)
+    body = {"branches": [{**branch, "id": "br-old", "current_state": "deleting"}, {**branch, "current_state": "ready"}]}
+    sandbox.fault("status", status=200, method="GET", path=path, body=body)
+    assert task(client, **PREVIEW, state=state)["changed"] is (state == "absent")
+    assert writes(sandbox) == ([f"DELETE {path}/{branch['id']}"] if state == "absent" else [])
+
+
 def test_a_wait_is_resumed_without_another_lookup_of_the_parents(sandbox: Sandbox, client: Client) -> None:
     runs = resumed(client, **ORDERS)
     assert (len(runs) > 2, runs[-1]["changed"], runs[-1]["database"]["name"]) == (True, True, "orders")
@@ -340,6 +416,11 @@ class TestSweep:
         )
         assert listed(sandbox, "branch") == ["main", "pr-2", "staging", "pr-4", "child", "pr-5"]
         assert task(client, **self.OLD)["changed"] is False
+
+    def test_the_default_branch_stays_even_if_it_has_no_children(self, sandbox: Sandbox, client: Client) -> None:
+        sandbox.advance(10 * 86400)
+        assert task(client, **{**self.OLD, "name": "ma*"})["changed"] is False
+        assert (writes(sandbox), listed(sandbox, "branch")) == ([], ["main"])
 
     def test_not_more_than_max_deletions_are_deleted(
         self, sandbox: Sandbox, client: Client, branches: dict[str, dict[str, Any]]
