@@ -55,6 +55,8 @@ options:
         each key. If no key of that O(name) exists and the file holds a valid key, the task fails.
       - Symbolic links, other special files and files of more than 64 KiB are refused. A file that is replaced keeps its access list (POSIX ACL) and
         its other extended attributes, such as the SELinux context.
+      - A file with several hard links is not replaced, because the others would keep the old secret. A container that mounts O(dest) itself also
+        keeps the old file, so mount the directory.
       - The file C(.clouddb-UID.lock) in the directory keeps other tasks of the same user from writing secrets there at the same time, and
         remains there. The task fails if the lock is not free within 300 seconds.
       - Only trusted users should be able to write to the directory.
@@ -92,7 +94,7 @@ options:
   attributes:
     description: File system attributes of O(dest), in the format of C(lsattr). They are set last. If that fails, the result names the new key.
   unsafe_writes:
-    description: Allows writing the secret in place when O(dest) can't be replaced because it is mounted into a container.
+    description: Allows writing the secret in place when O(dest) can't be replaced because it is a mount point or has several hard links.
 seealso:
   - module: clouddb.control.api_key_info
 """

@@ -43,7 +43,7 @@ options:
   dest:
     description:
       - Path of the file on the target to write the connection string to. The directory must exist.
-      - The file is replaced atomically, and only if its content differs.
+      - The file is replaced atomically, and only if its content differs. A file with several hard links is refused without O(unsafe_writes).
       - A lock file, C(.clouddb-UID.lock), remains in the directory.
     type: path
   mode:

@@ -36,17 +36,16 @@ class TemporaryFile(NamedTuple):
     def replace_target(self, content: bytes, unsafe_writes: bool = False) -> None:
         """Write the content to the disk and rename the temporary file to C(target).
 
-        With C(unsafe_writes), a target that can't be replaced, such as one that is mounted into a container, is
-        overwritten in place. Raises OSError; then the temporary file is empty, and a target that can be replaced is unchanged.
+        With C(unsafe_writes), a target that can't be replaced, such as one that is mounted into a container, or that has other
+        hard links, is overwritten in place. Raises OSError; then the temporary file is empty, and a target that can be replaced
+        is unchanged.
         """
         try:
             _write(self.file, content)
-            try:
-                os.replace(self.path, self.target)
-            except OSError as error:
-                if error.errno != errno.EBUSY or not unsafe_writes:
-                    raise
+            if unsafe_writes and hard_links(self.target) > 1:
                 self._overwrite_target(content)
+            else:
+                self._rename(content, unsafe_writes)
         except OSError:
             # Where the directory can no longer be reached, the temporary file can't be removed, but it can be emptied.
             with suppress(OSError):
@@ -55,6 +54,15 @@ class TemporaryFile(NamedTuple):
         # The new file is in place, and some file systems can't sync directories.
         with suppress(OSError):
             _sync_directory(os.path.dirname(self.target))
+
+    def _rename(self, content: bytes, unsafe_writes: bool) -> None:
+        """Rename the temporary file, or overwrite a target that is mounted, with C(unsafe_writes)."""
+        try:
+            os.replace(self.path, self.target)
+        except OSError as error:
+            if error.errno != errno.EBUSY or not unsafe_writes:
+                raise
+            self._overwrite_target(content)
 
     def check_space(self, size: int) -> None:
         """Write as many bytes to the disk, and remove them from the file again. Raises OSError, with the file empty too."""
@@ -129,6 +137,14 @@ def resolve_directory(path: str) -> str:
     """The absolute path, with the symbolic links in its directories resolved, but not the one that its last part may be."""
     directory, name = os.path.split(path)
     return os.path.join(os.path.realpath(directory), name)
+
+
+def hard_links(path: str) -> int:
+    """The number of names that the file has; 0 if there is none."""
+    try:
+        return os.lstat(path).st_nlink
+    except FileNotFoundError:
+        return 0
 
 
 def require_regular_file(path: str) -> os.stat_result:

@@ -18,6 +18,7 @@ from .._errors import InvalidOption, SecretFileError
 from .atomic_file import (
     TemporaryFile,
     copy_attributes,
+    hard_links,
     open_regular_file,
     remove_temporary_files,
     require_regular_file,
@@ -47,7 +48,8 @@ class FileAttributes(NamedTuple):
 class SecretFile(NamedTuple):
     """A path, and a function that sets owner, group and mode of a path and returns whether it changed them.
 
-    C(unsafe_writes) allows a file that can't be replaced, such as one that is mounted into a container, to be overwritten.
+    C(unsafe_writes) allows a file that can't be replaced, such as one that is mounted into a container or has other hard links,
+    to be overwritten.
     C(has_owner) and C(has_group) say that the function sets them; otherwise, a new file gets those of the file that it
     replaces. C(option) is the name of the option that holds the path, for messages. C(max_size) is in bytes; a larger file is
     refused. In check mode, nothing is locked or written, and the directory may be missing, because an earlier task would create it.
@@ -66,7 +68,7 @@ class SecretFile(NamedTuple):
     def check(self) -> None:
         """Raise InvalidOption when no secret can be stored there."""
         self.check_path()
-        self.check_directory()
+        self.check_replacement()
 
     def check_path(self) -> None:
         """Raise InvalidOption when the path can't be that of a secret, even one that is only read."""
@@ -88,11 +90,15 @@ class SecretFile(NamedTuple):
             problem = f"{self.path} has more than {self.max_size} bytes, so it was not written by this collection."
             raise InvalidOption(self.option, f"{problem} Set {self.option} to another path.")
 
-    def check_directory(self) -> None:
-        """Raise InvalidOption when this user may not create files in the directory."""
+    def check_replacement(self) -> None:
+        """Raise InvalidOption when this user may not create files in the directory, or other names would keep the old secret."""
         if not self._may_create_files():
             problem = f"this user may not create files in {self._directory()}. Change its permissions, or set become."
             raise InvalidOption(self.option, problem)
+        links = hard_links(self.path)
+        if links > 1 and not self.unsafe_writes:
+            problem = f"{self.path} has {links} hard links, and the others would keep the old content."
+            raise InvalidOption(self.option, f"{problem} Replace the other links with symbolic ones, or remove them.")
 
     def read(self, private: bool = False) -> str | None:
         """The secret without surrounding white space; None when the file is missing. Raises SecretFileError.

@@ -77,7 +77,7 @@ def _present_in_file(client: Client, name: str, dest: SecretFile, regenerate: st
     if not must_be_replaced and _holds_secret(client, keys, dest, regenerate):
         # In check mode, set_attributes() changes nothing and returns whether it would.
         return _unchanged(keys.of_the_name, changed=dest.set_attributes(dest.path))
-    dest.check_directory()
+    dest.check_replacement()
     if check_mode:
         return _planned(keys)
     # The temporary file is written before the key is created, so that no key is created whose secret can't be written.

@@ -304,6 +304,28 @@ def test_the_new_secret_is_written_before_the_old_key_is_revoked(account: Accoun
     assert seen == [account.secrets[account.active[0]]]
 
 
+@pytest.mark.parametrize("check_mode", [False, True])
+def test_no_key_is_created_for_a_file_with_several_hard_links(account: Account, dest: Path, check_mode: bool) -> None:
+    [older] = account.add()
+    dest.write_text(account.secrets[older])
+    other = dest.with_name("other")
+    os.link(dest, other)
+    with pytest.raises(InvalidOption, match="hard links"):
+        account.run(check_mode, dest=dest, regenerate="always")
+    assert account.active == [older]
+    # A file that stays is not refused.
+    assert account.run(check_mode, dest=dest)["revoked"] == []
+
+
+def test_unsafe_writes_give_all_hard_links_the_secret(account: Account, dest: Path) -> None:
+    [older] = account.add()
+    dest.write_text(account.secrets[older])
+    other = dest.with_name("other")
+    os.link(dest, other)
+    account.run(dest=dest, regenerate="always", unsafe_writes=True)
+    assert [other.read_text()] == [account.secrets[key_id] for key_id in account.active] == [dest.read_text()]
+
+
 @pytest.mark.parametrize("fault", ["error", reject])
 def test_one_error_does_not_make_a_secret_unavailable(account: Account, dest: Path, fault: Any) -> None:
     """Neither does one rejection: a part of the service may not know the key yet."""
@@ -373,7 +395,7 @@ def test_a_user_who_may_only_read_the_file_can_use_it(
     [key_id] = account.add()
     dest.write_text(account.secrets[key_id])
     dest.chmod(0o600)
-    assert not account.run(check_mode, dest=dest)["changed"]
+    assert account.run(check_mode, dest=dest)["revoked"] == []
     assert "POST" not in account.sent and os.listdir(dest.parent) == ["deploy.key"]
 
 

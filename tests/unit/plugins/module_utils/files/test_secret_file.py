@@ -92,6 +92,18 @@ def test_the_directory_must_be_writable(file: SecretFile, monkeypatch: pytest.Mo
         file.check()
 
 
+@pytest.mark.parametrize("check_mode", [False, True])
+def test_a_file_with_several_hard_links_is_only_overwritten(file: SecretFile, key: Path, check_mode: bool) -> None:
+    """Otherwise, its other names would keep the old secret."""
+    other = key.with_name("other")
+    os.link(key, other)
+    file = file._replace(check_mode=check_mode)
+    file.check_path()
+    with pytest.raises(InvalidOption, match="^dest: .*/key has 2 hard links, .* Replace the other links"):
+        file.check()
+    file._replace(unsafe_writes=True).check()
+
+
 def test_paths_in_another_encoding_than_that_of_ansible_are_refused(
     file: SecretFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -171,6 +171,15 @@ def test_attributes_that_cannot_be_set_are_noticed_at_the_inspection(host: Deplo
     assert sorted(host.path.parent.iterdir()) == before
 
 
+def test_a_file_with_several_hard_links_is_refused_at_the_inspection(rotated: tuple[Deployment, NewKey]) -> None:
+    """For example in a directory with another root: the other name would keep the old key."""
+    host, key = rotated
+    os.link(host.path, host.path.with_name("other"))
+    with pytest.raises(InvalidOption, match="key has 2 hard links"):
+        inspect(host.client, host.host)
+    assert host.secret == key.secret
+
+
 def test_does_not_confirm_what_the_file_does_not_hold(host: Deployment) -> None:
     key = host.create()
     host.deploy(key)
