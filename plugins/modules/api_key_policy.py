@@ -33,7 +33,7 @@ options:
         description:
           - Exact name, or a pattern with V(*), V(?) or V([]) as in a shell. Names are case-sensitive. V([*]), V([?]) and V([[]) stand for the
             characters themselves, V([!a-z]) for other characters than these. A V([) without V(]), V([^a-z]) and classes such as V([[:digit:]])
-            are refused.
+            are refused. A key whose name equals the pattern is allowed, too.
           - A key with an exact name has to exist. Otherwise it is reported as V(missing).
         type: str
         required: true

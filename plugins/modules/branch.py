@@ -24,12 +24,15 @@ extends_documentation_fragment:
   - clouddb.control.wait
 options:
   name:
-    description:
-      - Name of the branch.
-      - With O(state=absent), it can be a pattern such as V(pr-*), which never deletes the default branch, a protected branch, or a branch that others
-        were created from.
+    description: Name of the branch. Required unless O(name_pattern) is set.
     type: str
-    required: true
+  name_pattern:
+    description:
+      - Pattern of the names of the branches to delete, such as V(pr-*), with V(*), V(?) or V([]) as in a shell. Instead of O(name), with O(state=absent).
+      - The default branch, protected branches and branches that others were created from are never deleted.
+      - If no branch matches, the task warns.
+    type: str
+    version_added: 2.0.0
   parent:
     description: Id or name of the branch to create the branch from. If not set, the project's default branch. It cannot be changed later.
     type: str
@@ -40,10 +43,10 @@ options:
     description: Whether the branch is protected from deletion. If not set, it stays as it is.
     type: bool
   older_than:
-    description: Minimum age of the branches that a pattern in O(name) deletes, in seconds or with a unit, such as V(24h). If not set, V(7d).
+    description: Minimum age of the branches that O(name_pattern) deletes, in seconds or with a unit, such as V(24h). If not set, V(7d).
     type: raw
   max_deletions:
-    description: Maximum number of branches that a pattern in O(name) deletes. If more match, the task warns.
+    description: Maximum number of branches that O(name_pattern) deletes. If more match, the task warns.
     type: int
     default: 10
 seealso:
@@ -77,7 +80,7 @@ EXAMPLES = r"""
 - name: Delete the branches of pull requests that were forgotten
   clouddb.control.branch:
     project: shop
-    name: pr-*
+    name_pattern: pr-*
     state: absent
     older_than: 7d
 """
@@ -97,7 +100,7 @@ branch:
     current_state: ready
 branches:
   description: The branches that were deleted, or would be in check mode.
-  returned: when O(name) is a pattern
+  returned: when O(name_pattern) is set
   type: list
   elements: dict
 operations:
@@ -138,24 +141,25 @@ from ..module_utils._errors import InvalidOption
 from ..module_utils._http.client import Client
 from ..module_utils._resources.declared import BRANCH, STATE_OPTIONS, declare
 from ..module_utils._resources.parents import PROJECT_OPTIONS
-from ..module_utils._resources.sweep import is_pattern, sweep
+from ..module_utils._resources.sweep import sweep
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
     """Returns the result of the task."""
-    if is_pattern(params["name"]):
+    if params["name_pattern"] is not None:
         if params["state"] == "present":
-            raise InvalidOption("name", "a pattern requires state: absent. Leave out the characters *, ? and [.")
+            raise InvalidOption("name_pattern", "requires state: absent. To create or change a branch, set name.")
         return sweep(params, client, check_mode)
     if params["older_than"] is not None:
-        raise InvalidOption("older_than", "requires a pattern in name, such as pr-*, and state: absent.")
+        raise InvalidOption("older_than", "requires name_pattern, such as pr-*, and state: absent.")
     return declare(BRANCH, params, client, check_mode)
 
 
 def main() -> None:
     ControlModule(
         argument_spec={
-            "name": {"type": "str", "required": True},
+            "name": {"type": "str"},
+            "name_pattern": {"type": "str"},
             "parent": {"type": "str"},
             "expires_at": {"type": "str"},
             "protected": {"type": "bool"},
@@ -164,6 +168,8 @@ def main() -> None:
             **PROJECT_OPTIONS,
             **STATE_OPTIONS,
         },
+        mutually_exclusive=[("name", "name_pattern")],
+        required_one_of=[("name", "name_pattern")],
     ).run(run)
 
 

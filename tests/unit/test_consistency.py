@@ -339,6 +339,7 @@ SHARED = {
     "_errors",
     "_files",
     "_options",
+    "_patterns",
     "_secrets",
     "_timestamps",
     "_untrusted",

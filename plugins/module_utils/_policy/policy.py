@@ -4,16 +4,14 @@
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from fnmatch import translate
 from typing import Any, NamedTuple
 
 from .._errors import InvalidOption
 from .._keys.api import Key, all_but_latest
+from .._patterns import is_pattern, matcher, normal, require_clear
 from .._timestamps import BEGINNING, timestamp_of
 from .._untrusted import displayable
 
@@ -24,10 +22,6 @@ REVOCABLE_KINDS = KINDS[:-1]
 # Findings that depend on other keys.
 SURPLUS_KINDS = ("duplicate", "over_limit")
 MAX_NAME_LENGTH = 100
-# As in fnmatch: a bracket without its counterpart stands for itself, and one directly after the opening is a member.
-_WILDCARD = re.compile(r"[*?]|\[(?:!.|[^!])[^\]]*\]", re.DOTALL)
-# Some shells understand these, but fnmatch takes them for lists of characters.
-_OTHER_BRACKETS = re.compile(r"\[\^|\[.*\[[:.=]", re.DOTALL)
 
 
 class Allowed(NamedTuple):
@@ -40,7 +34,7 @@ class Allowed(NamedTuple):
 
     @property
     def is_pattern(self) -> bool:
-        return _WILDCARD.search(self.name) is not None
+        return is_pattern(self.name)
 
 
 class Policy(NamedTuple):
@@ -109,15 +103,10 @@ def allowed_from(entries: Sequence[Mapping[str, Any]] | None) -> list[Allowed] |
     for entry in allowed:
         if not entry.name.strip():
             raise InvalidOption("allowed", "an entry has no name. Set name in each entry.")
-        if "[" in _WILDCARD.sub("", entry.name) or any(map(_OTHER_BRACKETS.match, _WILDCARD.findall(entry.name))):
-            raise InvalidOption(
-                "allowed",
-                f"'{entry.name}' has brackets that are not closed or that shells read differently. Write [0-9] for digits, [!a-z] for other "
-                "characters than these, and [[] for the character [.",
-            )
+        require_clear("allowed", entry.name)
         if entry.max_keys is not None and entry.max_keys < 1:
             raise InvalidOption("allowed", f"max_keys of '{entry.name}' must be 1 or more, not {entry.max_keys}")
-    repeated = [name for name, count in Counter(_normal(entry.name) for entry in allowed).items() if count > 1]
+    repeated = [name for name, count in Counter(normal(entry.name) for entry in allowed).items() if count > 1]
     if repeated:
         raise InvalidOption("allowed", f"'{repeated[0]}' occurs more than once. Set max_keys to allow several keys.")
     return allowed
@@ -138,11 +127,6 @@ def name_of(key: Key) -> str:
     return name if isinstance(name, str) else ""
 
 
-def _normal(name: str) -> str:
-    """The name for comparisons: the same characters can be encoded in several ways."""
-    return unicodedata.normalize("NFC", name)
-
-
 def label(key: Key) -> str:
     """The key in a message: its name and its id."""
     return f"{displayable(name_of(key), MAX_NAME_LENGTH) or 'A key without a name'} (id {key['id']})"
@@ -150,10 +134,12 @@ def label(key: Key) -> str:
 
 def _entries_of(keys: Sequence[Key], allowed: Sequence[Allowed] | None) -> dict[int, Allowed]:
     """The entry for each key that has one, by key id: the first whose name matches."""
-    patterns = [(entry, re.compile(translate(_normal(entry.name)))) for entry in allowed or ()]
+    matchers = [(entry, matcher(entry.name)) for entry in allowed or ()]
     found = {}
     for key in keys:
-        entry = next((entry for entry, pattern in patterns if pattern.match(_normal(name_of(key)))), None)
+        name = name_of(key)
+        # A key with brackets in its name may be declared without a pattern in mind.
+        entry = next((each for each, matches in matchers if matches(name) or normal(name) == normal(each.name)), None)
         if entry:
             found[key["id"]] = entry
     return found
@@ -219,9 +205,9 @@ def _surplus(keys: Sequence[Key], policy: Policy, entry_of: Mapping[int, Allowed
 
 
 def _missing(keys: Sequence[Key], policy: Policy) -> Iterable[Finding]:
-    names = {_normal(name_of(key)) for key in keys}
+    names = {normal(name_of(key)) for key in keys}
     for entry in policy.allowed or ():
-        if not entry.is_pattern and _normal(entry.name) not in names:
+        if not entry.is_pattern and normal(entry.name) not in names:
             name = displayable(entry.name, MAX_NAME_LENGTH)
             message = _message(f"There is no key named '{name}'", entry)
             yield Finding("missing", None, entry.name, name, message, entry)

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from fnmatch import fnmatchcase
 from typing import Any
 
 from .._clock import Deadline
@@ -15,6 +14,7 @@ from .._http.client import Client
 from .._operations.api import time_of_creation
 from .._operations.wait import limits_from
 from .._options import NOT_CREATED_ID, integer
+from .._patterns import matcher, require_clear
 from .._timestamps import duration
 from .compare import changed_fields
 from .declared import BRANCH, Target, module_result, plan_for
@@ -25,20 +25,15 @@ from .parents import project_id_from
 from .plan import Resource
 from .state import DELETING, own_state
 
-WILDCARDS = frozenset("*?[")
 DEFAULT_AGE = "7d"
 
 
-def is_pattern(name: str) -> bool:
-    """Whether the option C(name) is a pattern. Names of branches have none of these characters."""
-    return bool(WILDCARDS & set(name))
-
-
 def sweep(params: Mapping[str, Any], client: Client, check_mode: bool) -> Result:
-    """Delete the matching branches, up to C(max_deletions). Returns the result of the module branch.
+    """Delete the branches that C(name_pattern) matches, up to C(max_deletions). Returns the result of the module branch.
 
     Raises what the engine of api_request raises, with the branches that were deleted before, and ResourceNotFound.
     """
+    require_clear("name_pattern", params["name_pattern"])
     limit = integer(params, "max_deletions", 1)
     # A sweep is one run: the next one would not know what this one has deleted.
     limits = limits_from(params)._replace(stop_when=None)
@@ -47,7 +42,7 @@ def sweep(params: Mapping[str, Any], client: Client, check_mode: bool) -> Result
     deadline = Deadline.after(client.clock, limits.timeout)
     segments = ("projects", str(project_id_from(params, client, check_mode)), "branches")
     listed = [] if segments[1] == NOT_CREATED_ID else list_resources(client, segments, "branches").items
-    due, warnings = _due(params["name"], age, listed, client.service_now(), limit)
+    due, warnings = _due(params["name_pattern"], age, listed, client.service_now(), limit)
     deleted: list[Resource] = []
     operations: list[Resource] = []
 
@@ -86,6 +81,9 @@ def _due(
     pattern: str, age: timedelta, listed: Sequence[Resource], now: datetime, limit: int
 ) -> tuple[list[Resource], list[str]]:
     """The branches to delete, children before their parents, and warnings about those that stay."""
+    matches = matcher(pattern)
+    if listed and not any(matches(str(branch.get("name"))) for branch in listed):
+        return [], [f"name_pattern: no branch of the project matches '{pattern}', so none was deleted."]
     due: list[Resource] = []
     kept: list[Resource] = []
     parents = set()
@@ -93,17 +91,17 @@ def _due(
     for branch in sorted(listed, key=time_of_creation, reverse=True):
         if own_state(branch) == DELETING:
             continue
-        matches = (
-            fnmatchcase(str(branch.get("name")), pattern)
+        is_due = (
+            matches(str(branch.get("name")))
             and now - time_of_creation(branch, now) >= age
             and not branch.get("default")
             and not branch.get("protected")
         )
-        if matches and branch["id"] not in parents:
+        if is_due and branch["id"] not in parents:
             due.append(branch)
             continue
         parents.add(branch.get("parent_id"))
-        if matches:
+        if is_due:
             kept.append(branch)
     names = ", ".join(map(label_of, kept))
     warnings = [f"Not deleted, because other branches were created from: {names}."] if kept else []

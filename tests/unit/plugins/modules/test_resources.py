@@ -29,7 +29,9 @@ from ansible_collections.clouddb.control.tests.unit.support.scripted_service imp
 SHOP, BLOG = "wispy-lake-12345678", "red-moon-34567890"
 MODULES = "ansible_collections.clouddb.control.plugins.modules."
 DEFAULTS: dict[str, Any] = {
-    **dict.fromkeys(("org_id", "id", "branch", "parent", "expires_at", "protected", "owner", "older_than")),
+    **dict.fromkeys(
+        ("org_id", "id", "branch", "parent", "expires_at", "protected", "owner", "older_than", "name_pattern")
+    ),
     **dict.fromkeys(("region_id", "pg_version", "history_retention")),
     "project": "shop",
     "state": "present",
@@ -376,8 +378,21 @@ def test_a_failed_wait_names_its_operations(sandbox: Sandbox, client: Client) ->
     assert "object" not in result
 
 
+@pytest.mark.parametrize("name", ["rel[1]", "why?", "[WIP] login", "*", "pr-*"])
+def test_a_name_is_no_pattern(sandbox: Sandbox, client: Client, name: str) -> None:
+    """As in https://github.com/squell/id3/issues/7 and https://github.com/nushell/nushell/issues/9790"""
+    for other in ("rel1", "why1", "W login", "pr-1"):
+        sandbox.api("POST", f"/projects/{SHOP}/branches", {"branch": {"name": other}, "endpoints": []})
+    before = listed(sandbox, "branch")
+    named = {"module": "branch", "name": name}
+    assert [task(client, **named)["changed"] for _run in range(2)] == [True, False]
+    assert listed(sandbox, "branch") == [*before, name]
+    assert [task(client, **named, state="absent")["changed"] for _run in range(2)] == [True, False]
+    assert listed(sandbox, "branch") == before
+
+
 class TestSweep:
-    OLD = {"module": "branch", "name": "pr-*", "state": "absent"}
+    OLD = {"module": "branch", "name_pattern": "pr-*", "state": "absent"}
 
     @pytest.fixture
     def branches(self, sandbox: Sandbox) -> dict[str, dict[str, Any]]:
@@ -419,8 +434,17 @@ class TestSweep:
 
     def test_the_default_branch_stays_even_if_it_has_no_children(self, sandbox: Sandbox, client: Client) -> None:
         sandbox.advance(10 * 86400)
-        assert task(client, **{**self.OLD, "name": "ma*"})["changed"] is False
+        assert task(client, **{**self.OLD, "name_pattern": "ma*"})["changed"] is False
         assert (writes(sandbox), listed(sandbox, "branch")) == ([], ["main"])
+
+    @pytest.mark.parametrize("check_mode", [False, True])
+    def test_a_pattern_that_matches_nothing_warns(
+        self, sandbox: Sandbox, client: Client, branches: Any, check_mode: bool
+    ) -> None:
+        """As in https://github.com/sindresorhus/del/issues/70"""
+        for pattern, warnings in (("pr-[0-9][0-9]", 1), ("pr-5", 0)):
+            result = task(client, "branch", check_mode, name_pattern=pattern, state="absent")
+            assert (result["changed"], len(result["warnings"])) == (False, warnings)
 
     def test_not_more_than_max_deletions_are_deleted(
         self, sandbox: Sandbox, client: Client, branches: dict[str, dict[str, Any]]
@@ -430,7 +454,7 @@ class TestSweep:
         assert len(result["warnings"]) == 2
 
     def test_a_parent_is_deleted_after_its_children(self, sandbox: Sandbox, client: Client, branches: Any) -> None:
-        result = task(client, "branch", name="*", state="absent", older_than=0)
+        result = task(client, "branch", name_pattern="*", state="absent", older_than=0)
         assert {"child", "pr-4"} <= {each["name"] for each in result["branches"]}
         assert listed(sandbox, "branch") == ["main", "pr-2"]
 
@@ -464,7 +488,12 @@ class TestSweep:
 
     @pytest.mark.parametrize(
         ("options", "option"),
-        [({"name": "pr-*"}, "name"), ({"name": "pr-1", "older_than": "7d", "state": "absent"}, "older_than")],
+        [
+            ({"name_pattern": "pr-*"}, "name_pattern"),
+            ({"name_pattern": "pr-[^1]", "state": "absent"}, "name_pattern"),
+            ({"name_pattern": "pr-[1", "state": "absent"}, "name_pattern"),
+            ({"name": "pr-1", "older_than": "7d", "state": "absent"}, "older_than"),
+        ],
     )
     def test_only_a_pattern_deletes_several(self, client: Client, options: dict[str, Any], option: str) -> None:
         assert failing(client, module="branch", **options) == {"kind": "invalid_option", "option": option}

@@ -78,6 +78,11 @@ def test_character_in_brackets_stands_for_itself(pattern: str, name: str) -> Non
     assert found([key(1, "deploy")], allowed=[Allowed(pattern), Allowed("deploy")]) == []
 
 
+@pytest.mark.parametrize("name", ["web[1]", "caf\u00e9[1]"])
+def test_a_key_whose_name_is_declared_as_it_is_is_known(name: str) -> None:
+    assert found([key(1, name)], allowed=[Allowed(name)]) == []
+
+
 def test_first_match_applies() -> None:
     allowed = [Allowed("deploy-web", owner="web team"), Allowed("deploy-*", max_keys=1, owner="others")]
     keys = [key(1, "deploy-web"), key(2, "deploy-db"), key(3, "deploy-mail", idle=HOUR)]
