@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -15,7 +16,7 @@ import background
 import pytest
 import yaml
 
-from clouddb_sandbox.__main__ import main, read_or_create_key
+from clouddb_sandbox.__main__ import is_running, main, read_or_create_key, start_time
 from clouddb_sandbox.lock import database_lock
 from clouddb_sandbox.server import Server
 
@@ -55,10 +56,19 @@ class TestCommandLine:
         elif end == "removal of its folder":
             shutil.rmtree(tmp_path)
         else:
-            other.communicate()
+            other.stdin.close()  # nobody waits for it, so it stays as a zombie
         _out, errors = process.communicate(timeout=60)
-        other.communicate()
+        other.stdin.close()
+        other.wait(60)
         assert "Traceback" not in errors
+
+    @pytest.mark.skipif(sys.platform != "linux", reason="other systems do not show when a process has started")
+    def test_later_process_with_the_id_of_one_that_has_ended(self):
+        """Its start differs."""
+        since = start_time(os.getpid())
+        assert is_running(os.getpid(), since)
+        assert not is_running(os.getpid(), str(int(since) - 1))
+        assert not is_running(os.getpid(), "")
 
     def test_listens_on_loopback_by_default(self, arguments, monkeypatch, capsys):
         """At another address it warns that other machines may reach it."""

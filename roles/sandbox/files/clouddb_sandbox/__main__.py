@@ -58,8 +58,10 @@ def main(arguments: list[str] | None = None) -> int:
     options = parse_arguments(arguments)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     try:
+        companion = options.exit_with
+        since = start_time(companion)
         with database_lock(options.database) as is_lost:
-            serve(options, lambda: is_lost() or (options.exit_with > 0 and not is_running(options.exit_with)))
+            serve(options, lambda: is_lost() or (companion > 0 and not is_running(companion, since)))
     except BlockingIOError:
         return report_failure(f"Another sandbox uses {options.database}. Stop it, or choose another database.")
     except (OSError, ValueError, sqlite3.Error) as error:
@@ -72,14 +74,25 @@ def report_failure(message: str) -> int:
     return 1
 
 
-def is_running(pid: int) -> bool:
+def is_running(pid: int, since: str) -> bool:
+    """Return whether the process runs that has started then; neither a zombie nor a later one with its id does."""
+    return start_time(pid) == since != ""
+
+
+def start_time(pid: int) -> str:
+    """Return when a process has started, in the system's units; empty if it does not run."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
-        return False
+        return ""
     except PermissionError:  # it is another user's
         pass
-    return True
+    try:
+        # The state and further fields follow the name in parentheses, which may contain any character.
+        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].decode().split()
+    except OSError:
+        return "unknown"  # the system has no such files, or hides those of other users
+    return "" if fields[0] in ("Z", "X") else fields[19]
 
 
 def serve(options: argparse.Namespace, should_end: Callable[[], bool]) -> None:
