@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -102,7 +103,7 @@ def test_requests_of_the_modules(account: Account, contract: Contract, monkeypat
     account.sandbox.control("PUT", "/clock", {"speed": 1000})
     branches = f"projects/{PROJECT}/branches"
     operations_of, below = {"project_id": PROJECT}, {"project": PROJECT, "interval": 0.1}
-    expires_at = "2099-01-01T00:00:00Z"
+    expires_at = (datetime.now(timezone.utc) + timedelta(days=7)).isoformat()
     for module, options in (
         (api_key, {"name": "new"}),
         (api_key, {"name": "ci", "state": "absent"}),

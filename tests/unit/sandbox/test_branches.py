@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
+
 import pytest
 
 PROJECT = "wispy-lake-12345678"
@@ -16,6 +18,12 @@ def names(service):
 
 def status_of(response):
     return response.status_code, response.json()["code"]
+
+
+def later(service, days):
+    """The time of the sandbox's clock in so many days."""
+    now = datetime.fromisoformat(service.ok("GET", "/_sandbox/clock")["now"].replace("Z", "+00:00"))
+    return (now + timedelta(days=days)).isoformat()
 
 
 def test_get_returns_the_list_item(service):
@@ -121,7 +129,7 @@ def test_default_branch_cannot_be_deleted(service):
 
 def test_default_and_protected_branches_cannot_expire(service):
     """Otherwise the project would have no default branch, and could not be deleted."""
-    expires = {"expires_at": "2040-01-01T00:00:00Z"}
+    expires = {"expires_at": later(service, days=1)}
     path = service.create_finished_branch(branch=expires)
     for changed, fields in (
         (f"{BRANCHES}/{service.default_branch()}", expires),
@@ -130,6 +138,25 @@ def test_default_and_protected_branches_cannot_expire(service):
         before = service.ok("GET", changed)
         assert service.request("PATCH", changed, json={"branch": fields}).status_code == 422
         assert service.ok("GET", changed) == before
+
+
+@pytest.mark.parametrize("days", [-1, 0, 30.001])
+def test_time_at_which_no_branch_can_expire_gets_422(service, days):
+    """As in the public service, it is in the future, and at most 30 days ahead."""
+    path = service.create_finished_branch()
+    changed = {"branch": {"name": "x", "expires_at": later(service, days=days)}}
+    for method, target in (("PATCH", path), ("POST", BRANCHES)):
+        before = service.ok("GET", BRANCHES)
+        assert service.request(method, target, json=changed).status_code == 422
+        assert service.ok("GET", BRANCHES) == before
+
+
+def test_expired_branch_is_gone(service):
+    path = service.create_finished_branch(branch={"expires_at": later(service, days=30)})
+    service.advance(29 * 86400)
+    assert service.ok("GET", path)
+    service.advance(86400)
+    assert service.get(path).status_code == 404
 
 
 def test_branch_with_children_cannot_be_deleted(service):

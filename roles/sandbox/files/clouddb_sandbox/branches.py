@@ -10,7 +10,7 @@ import sqlite3
 from fastapi import HTTPException
 
 from . import databases, identifiers, lifecycle, operations, projects, roles
-from .clock import format_timestamp, to_microseconds
+from .clock import SECOND, format_timestamp, to_microseconds
 from .pagination import encode_cursor, select_page
 from .request_models import BranchChanges, NewBranch
 from .response_models import Branch, BranchListResponse, NextPagination, Operation
@@ -20,6 +20,7 @@ from .store import Transaction
 DEFAULT_BRANCH = "main"
 DEFAULT_DATABASE = "clouddb"
 DEFAULT_ROLE = "clouddb_owner"
+MAX_LIFETIME = 30 * 86400 * SECOND
 
 
 def insert_default(
@@ -101,7 +102,7 @@ def start_creation(tx: Transaction, branch: Branch, action: str) -> Operation:
 
 
 def update(tx: Transaction, branch: Branch, changes: BranchChanges) -> Branch:
-    """Change the fields that are given. Raises a 409 error if the name exists, and a 422 error if the branch must not expire."""
+    """Change the fields that are given. Raises a 409 error if the name exists, and a 422 error if the branch must not expire, or not then."""
     name = changes.name or branch.name
     with unique_name(f"project {branch.project_id}", "branch", name):
         tx.db.execute(
@@ -110,6 +111,8 @@ def update(tx: Transaction, branch: Branch, changes: BranchChanges) -> Branch:
         )
     if "expires_at" in changes.model_fields_set:
         expires_at = to_microseconds(changes.expires_at) if changes.expires_at else None
+        if expires_at and not tx.now < expires_at <= tx.now + MAX_LIFETIME:
+            raise HTTPException(422, "expires_at must be in the future, and at most 30 days ahead")
         tx.db.execute("UPDATE branches SET expires_at = ? WHERE id = ?", (expires_at, branch.id))
     changed = get(tx, branch.project_id, branch.id)
     if changed.expires_at and (changed.default or changed.protected):

@@ -282,9 +282,11 @@ def test_a_change_that_the_service_ignores_is_a_warning(
 def test_a_branch_that_is_gone_after_its_change_was_changed(
     sandbox: Sandbox, client: Client, branch: dict[str, Any]
 ) -> None:
-    body = {"branch": {"expires_at": branch["created_at"]}}
-    result = failing(client, "PATCH", body=body, timeout=5.0, **ITEM)
-    assert (result["failure"]["kind"], result["changed"], ids(sandbox)) == ("wait_failed", True, [])
+    gone = {"kind": "status", "method": "GET", "times": None}
+    sandbox.fault(**gone, path=f"{BRANCHES}/*", status=404)
+    sandbox.fault(**gone, path=BRANCHES, status=200, body={"branches": []}, skip=1)
+    result = failing(client, "PATCH", body={"branch": {"name": "review"}}, timeout=5.0, **ITEM)
+    assert (result["failure"]["kind"], result["changed"]) == ("wait_failed", True)
 
 
 def test_a_change_that_a_list_shows_late_is_a_change(sandbox: Sandbox, client: Client, branch: dict[str, Any]) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import importlib
 import json
 import re
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -27,6 +27,7 @@ from ansible_collections.clouddb.control.tests.unit.support.scripted_service imp
 )
 
 SHOP, BLOG = "wispy-lake-12345678", "red-moon-34567890"
+NEXT_WEEK = (datetime.now(timezone.utc) + timedelta(days=7)).date()
 MODULES = "ansible_collections.clouddb.control.plugins.modules."
 DEFAULTS: dict[str, Any] = {
     **dict.fromkeys(
@@ -112,7 +113,7 @@ class TestStates:
     [
         (STORE, {"history_retention": "7d"}, "history_retention_seconds", 604800),
         (PREVIEW, {"protected": True}, "protected", True),
-        (PREVIEW, {"expires_at": "2099-01-01T00:00:00Z"}, "expires_at", "2099-01-01T00:00:00.000000Z"),
+        (PREVIEW, {"expires_at": f"{NEXT_WEEK}T00:00:00Z"}, "expires_at", f"{NEXT_WEEK}T00:00:00.000000Z"),
         (ORDERS, {"owner": "app"}, "owner_name", "app"),
     ],
 )
