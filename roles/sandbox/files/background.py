@@ -23,21 +23,24 @@ import hashlib
 import json
 import os
 import platform
+import re
 import shutil
 import signal
 import socket
+import sqlite3
 import stat
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 MAX_LOG_LINES = 20
 STOP_TIMEOUT = 10  # seconds for each signal
 MIN_PYTHON = (3, 10)  # of the server and its requirements
+SCHEMA_VERSION = re.compile(r"^SCHEMA_VERSION = (\d+)$", re.MULTILINE)  # in the server's store.py
 FIND_PACKAGES = "import os, sys, sysconfig; sys.exit(not os.path.isdir(sysconfig.get_path('purelib')))"
 CANNOT_START = "The sandbox cannot start."
 MARKER = "The role sandbox of clouddb.control uses this directory, and removes its files with sandbox_state: absent.\n"
@@ -151,19 +154,26 @@ def main() -> int:
     wanted = {**DEFAULTS, **json.load(sys.stdin)}
     sandbox = Sandbox(expanded(wanted["dir"]))
     outcome: dict[str, Any] = {"changed": False, "problem": None}
-    previous_pid = None
+    before = None
     try:
-        previous_pid = sandbox.pid()
+        before = traces(sandbox, wanted)
         outcome["changed"] = reach(sandbox, wanted)
         outcome.update(access(sandbox, wanted))
     except Refused as error:
-        # A start can fail after the earlier process was stopped.
-        outcome.update(problem=str(error), changed=sandbox.pid() != previous_pid)
+        outcome["problem"] = str(error)
     except OSError as error:
         problem = f"{error.filename or sandbox.path} can't be used: {error.strerror or error}."
         outcome["problem"] = f"{problem} Check the permissions and the free space there, and run the role again."
+    if outcome["problem"] and before:
+        outcome["changed"] = traces(sandbox, wanted) != before
     print(json.dumps(outcome))
     return 0
+
+
+def traces(sandbox: Sandbox, wanted: Wanted) -> tuple[object, ...]:
+    """Return what a start that fails may have changed: the directories, the server's files, and the process."""
+    virtualenv = virtualenv_of(sandbox, wanted)
+    return sandbox.path.exists(), virtualenv.exists(), read(sandbox.unpacked), sandbox.pid()
 
 
 def reach(sandbox: Sandbox, wanted: Wanted) -> bool:
@@ -171,6 +181,8 @@ def reach(sandbox: Sandbox, wanted: Wanted) -> bool:
     if wanted["state"] == "started":
         sandbox.require_usable()
         require_python(sandbox, wanted)
+        require_execution(sandbox, wanted)
+        require_account(sandbox, wanted)
         if wanted.get("check") or not sandbox.is_created():
             require_address(sandbox, wanted)
     if wanted.get("check") or (wanted["state"] != "started" and not sandbox.is_created()):
@@ -262,6 +274,16 @@ def require_python(sandbox: Sandbox, wanted: Wanted) -> None:
         )
 
 
+def require_execution(sandbox: Sandbox, wanted: Wanted) -> None:
+    """Raise Refused if the virtual environment's libraries could not be loaded, because of the file system's options."""
+    virtualenv = virtualenv_of(sandbox, wanted)
+    existing = next(path for path in (virtualenv, *virtualenv.parents) if path.exists())
+    if os.statvfs(existing).f_flag & getattr(os, "ST_NOEXEC", 0):  # only Linux has it
+        is_inside = sandbox.path in virtualenv.parents
+        variable = "sandbox_dir (quickstart: TMPDIR)" if is_inside else "sandbox_virtualenv"
+        raise Refused(f"{virtualenv} is on a file system mounted with noexec. Set {variable} to another directory.")
+
+
 def is_unpacked(sandbox: Sandbox, wanted: Wanted) -> bool:
     return read(sandbox.unpacked) == checksum([wanted["files"], wanted["requirements"]])
 
@@ -304,6 +326,20 @@ def run(*command: str) -> None:
 
 
 # Start, stop and remove
+
+
+def require_account(sandbox: Sandbox, wanted: Wanted) -> None:
+    """Raise Refused if the server could not use the account, which an earlier or a later version of it has created."""
+    if not sandbox.database.exists():
+        return
+    with suppress(sqlite3.Error), closing(sqlite3.connect(f"{sandbox.database.as_uri()}?mode=ro", uri=True)) as db:
+        version = db.execute("PRAGMA user_version").fetchone()[0]
+        supported = SCHEMA_VERSION.findall(wanted["files"]["clouddb_sandbox/store.py"])
+        if version and str(version) not in supported:
+            raise Refused(
+                f"The account in {sandbox.path} was created by another version of the sandbox."
+                " Remove the sandbox with sandbox_state: absent, then start it again."
+            )
 
 
 def require_address(sandbox: Sandbox, wanted: Wanted) -> None:
@@ -350,6 +386,7 @@ def start(sandbox: Sandbox, wanted: Wanted) -> None:
         *("--speed", str(wanted["speed"])),
         *("--exit-with", str(wanted["exit_with"])),
     ]
+    previous = ready_file(sandbox)
     with sandbox.log.open("ab") as log:
         log_start = log.tell()
         process = subprocess.Popen(
@@ -362,7 +399,8 @@ def start(sandbox: Sandbox, wanted: Wanted) -> None:
             start_new_session=True,
         )
     deadline = time.monotonic() + float(wanted["timeout"])
-    while sandbox.last_start().get("pid") != process.pid:
+    # An earlier start's may have the same process id, for example in a container. The server replaces the file.
+    while ready_file(sandbox) == previous:
         if process.poll() is not None:
             raise failure(sandbox, log_start, f"The sandbox ended with exit code {process.returncode}. Its log:")
         if time.monotonic() > deadline:
@@ -373,6 +411,11 @@ def start(sandbox: Sandbox, wanted: Wanted) -> None:
             )
             raise failure(sandbox, log_start, message)
         time.sleep(0.05)
+
+
+def ready_file(sandbox: Sandbox) -> int | None:
+    """Return what identifies the file that the server writes when it listens."""
+    return sandbox.ready.stat().st_ino if sandbox.ready.exists() else None
 
 
 def failure(sandbox: Sandbox, log_start: int, message: str) -> Refused:

@@ -9,6 +9,7 @@ import fcntl
 import io
 import json
 import os
+import re
 import signal
 import socket
 import sqlite3
@@ -16,6 +17,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import background
 import pytest
@@ -166,6 +168,36 @@ class TestStates:
         assert not (sandbox.server / "new.py").exists()
         assert run()["base_url"].endswith(f":{free_port}/api/v2")
 
+    @pytest.mark.parametrize("check", [True, False])
+    def test_account_of_another_version_changes_nothing(self, run, sandbox, check):
+        """A running sandbox stays, until it is removed. Its schema's version may not be in the database's file yet."""
+        first, name = start(run), "clouddb_sandbox/store.py"
+        files = {**FILES, name: re.sub(r"(SCHEMA_VERSION = )\d+", r"\g<1>999", FILES[name])}
+        for _process in ("running", "ended"):
+            outcome = run(check=check, files=files)
+            assert "Remove the sandbox with sandbox_state: absent" in outcome["problem"]
+            assert outcome["changed"] is False
+            assert sandbox.pid() in (first["pid"], None)
+            if sandbox.pid():
+                assert run() == {**first, "changed": False}
+                kill(first)
+        assert run("absent") == CHANGED
+        assert start(run, files=files)["changed"] is True
+
+    def test_file_of_an_earlier_start_with_the_same_process_id(self, run, sandbox, monkeypatch):
+        """As in a container that is started again: the file does not mean that the new process listens."""
+        kill(start(run))
+        popen = subprocess.Popen
+
+        def start_with_same_id(*arguments, **options):
+            process = popen(*arguments, **options)
+            if "clouddb_sandbox" in arguments[0]:
+                sandbox.ready.write_text(json.dumps({**sandbox.last_start(), "pid": process.pid}))
+            return process
+
+        monkeypatch.setattr(background.subprocess, "Popen", start_with_same_id)
+        assert requests.get(start(run)["base_url"], timeout=MAX_WAIT).status_code == 401
+
     @pytest.mark.parametrize("check", [False, True])
     def test_address_that_cannot_be_used_changes_nothing(self, run, sandbox, check):
         """Nothing is created, and a running sandbox stays."""
@@ -284,6 +316,35 @@ class TestInstallation:
             assert run(check=check)["problem"].startswith("sandbox_python: ")
         assert not Path(wanted["dir"]).exists()
         assert run("absent") == UNCHANGED
+
+    @pytest.mark.skipif(sys.platform != "linux", reason="only Linux reports the option")
+    @pytest.mark.parametrize("check", [True, False])
+    def test_noexec_is_refused_before_the_installation(self, run, wanted, monkeypatch, check):
+        """Where the virtual environment would be, whose libraries could not be loaded."""
+        asked = []
+        monkeypatch.setattr(
+            background.os, "statvfs", lambda path: asked.append(path) or SimpleNamespace(f_flag=os.ST_NOEXEC)
+        )
+        parent = Path(wanted["dir"]).parent
+        for virtualenv, variable in ((f"{wanted['dir']}/venv", "sandbox_dir"), (f"{parent}/v/w", "sandbox_virtualenv")):
+            outcome = run(check=check, virtualenv=virtualenv)
+            assert outcome["problem"].startswith(
+                f"{virtualenv} is on a file system mounted with noexec. Set {variable} "
+            )
+            assert outcome["changed"] is False
+        assert asked == [parent, parent]
+        assert not Path(wanted["dir"]).exists()
+
+    def test_installation_that_fails_is_a_change_once(self, run, wanted, monkeypatch):
+        """It leaves the directories."""
+
+        def fail(*command):
+            Path(command[-1]).mkdir(exist_ok=True)
+            raise background.Refused("no network")
+
+        monkeypatch.setattr(background, "run", fail)
+        for changed in (True, False):
+            assert run(virtualenv=f"{wanted['dir']}/venv") == {"changed": changed, "problem": "no network"}
 
 
 def test_program_that_fails_is_named() -> None:

@@ -141,7 +141,7 @@ class Store:
         version = self._db.execute("PRAGMA user_version").fetchone()[0]
         if version not in (0, SCHEMA_VERSION):
             raise ValueError(
-                f"{path} was created by another version of the sandbox. Remove it to start with a new account."
+                f"{path} was created by another version of the sandbox. Remove the sandbox, then start it again."
             )
         self.is_new = version == 0
         self.clock = Clock(system_time(), 1.0 if speed is None else speed) if self.is_new else self._restore_clock()
