@@ -119,11 +119,16 @@ def names_text(hosts: Sequence[str]) -> str:
 
 
 def recorded_keys(confirmations: Iterable[Confirmation]) -> dict[int, KnownKey]:
-    """The keys that all records together have, by id, each with all of its hosts."""
+    """The keys that all records together have, by id, each with all of its hosts, and whether none of these lacks it."""
+    items = list(confirmations)
     merged: dict[int, KnownKey] = {}
     # Hosts with the same record share one object.
-    for known_keys in {id(item.known_keys): item.known_keys for item in confirmations}.values():
+    for known_keys in {id(item.known_keys): item.known_keys for item in items}.values():
         for key_id, key in known_keys.items():
-            known = merged.get(key_id, KnownKey([], key.sha256))
-            merged[key_id] = known._replace(hosts=sorted({*known.hosts, *key.hosts}))
+            known = merged.get(key_id, KnownKey([], key.sha256, True))
+            hosts = sorted({*known.hosts, *key.hosts})
+            merged[key_id] = KnownKey(hosts, known.sha256, known.confirmed and key.confirmed)
+    for key_id, key in merged.items():
+        lacking = {item.host for item in items if item.has_record and key_id not in item.known_keys}
+        merged[key_id] = key._replace(confirmed=key.confirmed and lacking.isdisjoint(key.hosts))
     return merged

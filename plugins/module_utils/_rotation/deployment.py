@@ -91,8 +91,17 @@ class Host(NamedTuple):
             yield self.find()
 
     def find(self) -> Found:
-        """What the host holds. Raises SecretFileError."""
-        return Found(self.file.read() if self.file else None, read_record(self.record) if self.record else None)
+        """What the host holds. Raises SecretFileError.
+
+        A record of another file is none: nobody knows who still reads that file.
+        """
+        record = read_record(self.record) if self.record else None
+        return Found(self.file.read() if self.file else None, record if record and record.is_about(self.path) else None)
+
+    @property
+    def path(self) -> str | None:
+        """The path of the file, if there is one."""
+        return self.file.path if self.file else None
 
     def own_record(self, key: NewKey, found: Found) -> Record | None:
         """The record that was written for the key; None if another run or a host with the same file replaced it or the key."""
@@ -187,7 +196,7 @@ def deploy(client: Client, host: Host, key: NewKey, fingerprint: str) -> dict[st
         known_keys = {**key.older_keys, key.id: KnownKey(key.hosts, checksum(key.secret))}
         sha256 = checksum(key.secret) if host.file else None
         previous = _to_restore(host, found)
-        host.write_record(Record(key.id, sha256, DEPLOYING, None, previous, known_keys, host=host.name))
+        host.write_record(Record(key.id, sha256, DEPLOYING, None, previous, known_keys, host=host.name, path=host.path))
         host.write_secret(key.secret)
         return {"changed": True, "previous": found.secret}
 
@@ -206,6 +215,7 @@ def confirm(client: Client, host: Host, key: NewKey) -> Confirmation:
             )
         deployed_at = _require_accepted(client, host, key)
         if record:
+            record = record.with_confirmed(key.id, True)
             host.write_record(record._replace(state=DEPLOYED, deployed_at=deployed_at))
         return host.confirmation(client, key)
 
@@ -233,12 +243,12 @@ def roll_back(client: Client, host: Host, key: NewKey, secret: str | None) -> tu
         record = host.own_record(key, found)
         if record is None:
             # This also changes the fingerprint, by which this run could deploy the key later.
-            kept = found.record or Record(key.id, None, DEPLOYING, None, None, {})
-            host.write_record(kept._replace(withdrawn=key.id))
+            kept = found.record or Record(key.id, None, DEPLOYING, None, None, {}, path=host.path)
+            host.write_record(kept.with_confirmed(key.id, False)._replace(withdrawn=key.id))
             return False, host.confirmation(client)._replace(withdrawn=key.id)
         if record.state == COMMITTED or not _restore_file(client, host, record.previous, secret):
             return False, host.confirmation(client)
-        host.write_record(_previous_record(record)._replace(withdrawn=key.id))
+        host.write_record(_previous_record(record).with_confirmed(key.id, False)._replace(withdrawn=key.id))
         return True, host.confirmation(client)
 
 

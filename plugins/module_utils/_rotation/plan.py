@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from .._errors import InvalidOption
-from .._keys.api import Key, all_but_latest, numbered
+from .._keys.api import Key, numbered
 from .._keys.ensure import Result
 from .._timestamps import parse_timestamp, timestamp_of
 from .confirmation import Confirmation, RotationRefused, names_text, recorded_keys
@@ -53,6 +53,21 @@ class Rotation(NamedTuple):
     def all_have_records(self) -> bool:
         """Whether every host that reported has a record, so that it is known who may use a key."""
         return all(one.has_record for one in self.confirmations.values())
+
+    def superseded(self, keys: Sequence[Key], keep: int) -> list[Key]:
+        """Those of the keys, the earliest first, that are not kept when all hosts have a newer one.
+
+        C(keep) of them are kept, and all later ones. A key whose deployment was not completed does not count, but is later
+        than the one that it was to replace: hosts may have either.
+        """
+        counted = [key for key in keys if self.was_deployed(key)]
+        if not keep:
+            return list(keys)
+        return list(keys[: keys.index(counted[-keep])]) if len(counted) >= keep else []
+
+    def was_deployed(self, key: Key) -> bool:
+        """Whether the deployment of the key was completed, as far as there are records."""
+        return self.none_has_record or self.recorded[key["id"]].confirmed
 
     def may_revoke(self) -> bool:
         """Whether it is known who uses the keys: by the records, or else because the user has named all hosts and the own key."""
@@ -121,13 +136,15 @@ def plan(rotation: Rotation, params: Mapping[str, Any], max_age: timedelta, grac
             "longer use the key to api_key_rotation_former_consumers.",
             {"hosts": missing},
         )
-    superseded = all_but_latest(keys if reason else keys[:-1], params["keep"])
+    older_keys = keys if reason else keys[:-1]
+    superseded = rotation.superseded(older_keys, params["keep"])
     # Without a record, the task's own key may be among them.
     older = superseded if rotation.may_revoke() else []
     unknown = [*rotation.foreign_keys, *(key for key in superseded if key not in older)]
     # Only a file shows which key a host holds, other than in the run that deploys it.
     must_wait = not reason and (missing or not all(one.has_file for one in rotation.confirmations.values()))
     waiting = older if must_wait else []
+    incomplete = [key for key in older_keys if key not in superseded and not rotation.was_deployed(key)]
     return {
         "changed": False,
         "reason": reason,
@@ -135,8 +152,8 @@ def plan(rotation: Rotation, params: Mapping[str, Any], max_age: timedelta, grac
         "name": params["name"].replace(PLACEHOLDER, rotation.now.strftime(TIMESTAMP_FORMAT)),
         "api_key": keys[-1] if keys else None,
         "plan": {"hosts": rotation.hosts, "older_keys": keys_as_json(rotation.recorded)},
-        "left": [key["id"] for key in [*unknown, *waiting]],
-        "warnings": _warnings(rotation, missing, unknown, waiting),
+        "left": [key["id"] for key in [*unknown, *waiting, *incomplete]],
+        "warnings": _warnings(rotation, missing, unknown, waiting, incomplete),
         "revoke": bool(older) and not waiting,
         "grace_period": grace_period if reason else _remaining(grace_period, rotation),
     }
@@ -188,7 +205,13 @@ def _remaining(grace_period: float, rotation: Rotation) -> float:
     return max(0.0, grace_period - (rotation.now - max(deployed)).total_seconds())
 
 
-def _warnings(rotation: Rotation, missing: Sequence[str], unknown: Sequence[Key], waiting: Sequence[Key]) -> list[str]:
+def _warnings(
+    rotation: Rotation,
+    missing: Sequence[str],
+    unknown: Sequence[Key],
+    waiting: Sequence[Key],
+    incomplete: Sequence[Key],
+) -> list[str]:
     warnings = []
     if missing:
         warnings.append(
@@ -206,6 +229,11 @@ def _warnings(rotation: Rotation, missing: Sequence[str], unknown: Sequence[Key]
         warnings.append(
             f"{_remain(waiting)} valid until the next rotation, because hosts without a file can show which key they hold only "
             "when it is deployed."
+        )
+    if incomplete:
+        warnings.append(
+            f"{_remain(incomplete)} valid until a later rotation, because no record shows that the deployment was completed, and "
+            "hosts may have the key nevertheless."
         )
     return warnings
 

@@ -40,17 +40,22 @@ class Previous(NamedTuple):
 
 
 class KnownKey(NamedTuple):
-    """The names of the hosts that may use a key, and the checksum of its secret."""
+    """The names of the hosts that may use a key, the checksum of its secret, and whether its deployment was completed.
+
+    In a record, C(confirmed) is about its host; otherwise, about all hosts.
+    """
 
     hosts: list[str]
     sha256: str
+    confirmed: bool = False
 
 
 class Record(NamedTuple):
     """The latest deployment: key C(key_id) in a file with this C(sha256) (None: deployed by tasks only).
 
     C(keys) are the keys that were not revoked, by id. C(withdrawn) is the id of the key that was rolled back last, and
-    must not be deployed again. C(host) is the name of the host that the key was deployed to last, if any.
+    must not be deployed again. C(host) is the name of the host that the key was deployed to last, and C(path) that of the
+    file, if any.
     """
 
     key_id: int | None
@@ -61,6 +66,16 @@ class Record(NamedTuple):
     keys: dict[int, KnownKey]
     withdrawn: int | None = None
     host: str | None = None
+    path: str | None = None
+
+    def is_about(self, path: str | None) -> bool:
+        """Whether the record is about the file with this path, None if there is none. One of version 1.1.0 does not say."""
+        return self.path in (None, path)
+
+    def with_confirmed(self, key_id: int, confirmed: bool) -> Record:
+        """The record, in which the deployment of this key was completed or not, if the record has the key."""
+        known = {other: key._replace(confirmed=confirmed) for other, key in self.keys.items() if other == key_id}
+        return self._replace(keys={**self.keys, **known})
 
     def as_text(self) -> str:
         """The record as the JSON that its file has."""
@@ -94,13 +109,17 @@ def read_record(file: SecretFile) -> Record | None:
 
 def keys_as_json(keys: Mapping[int, KnownKey]) -> dict[str, Any]:
     """The keys as a JSON object, in which version 1.1.0 calls the hosts C(consumers)."""
-    return {str(key_id): {"consumers": key.hosts, "sha256": key.sha256} for key_id, key in sorted(keys.items())}
+    return {
+        str(key_id): {"consumers": key.hosts, "sha256": key.sha256, "confirmed": key.confirmed}
+        for key_id, key in sorted(keys.items())
+    }
 
 
 def keys_from_json(data: Any) -> dict[int, KnownKey]:
     """The inverse of keys_as_json(). Raises ValueError, TypeError, LookupError or AttributeError for anything else."""
     return {
-        int(key_id): KnownKey([str(name) for name in key["consumers"]], str(key["sha256"]))
+        # Missing in a record of version 1.1.0.
+        int(key_id): KnownKey([str(name) for name in key["consumers"]], str(key["sha256"]), bool(key.get("confirmed")))
         for key_id, key in data.items()
     }
 
@@ -116,9 +135,13 @@ def _parse(data: Any) -> Record:
         data["withdrawn"],
         # Missing in a record of version 1.1.0.
         data.get("host"),
+        data.get("path"),
     )
     if record.state not in (DEPLOYING, DEPLOYED, COMMITTED):
         raise ValueError
+    if record.state != DEPLOYING and "confirmed" not in data["keys"].get(str(data["key_id"]), {}):
+        # Version 1.1.0 records it for the latest key only.
+        return record.with_confirmed(int(data["key_id"]), True)
     return record
 
 

@@ -10,7 +10,7 @@ from typing import NoReturn
 from .._errors import ClouddbError, InvalidOption, sentence
 from .._http.client import Client
 from .._http.errors import RequestFailed
-from .._keys.api import Key, all_but_latest, as_revoked, not_revoked, numbered, revoke_key
+from .._keys.api import Key, as_revoked, not_revoked, numbered, revoke_key
 from .._keys.ensure import Result, revoke_all
 from .confirmation import NAMED_HOSTS, Confirmation, RotationRefused, names_text
 from .plan import Rotation
@@ -34,7 +34,7 @@ def revoke(client: Client, rotation: Rotation, key_id: int | None, keep: int, ch
         _require_committed(rotation, key_id)
     elif not check_mode:
         raise InvalidOption("key_id", "is required")
-    older = all_but_latest(keys if key_id is None else keys[:-1], keep) if rotation.may_revoke() else []
+    older = rotation.superseded(keys if key_id is None else keys[:-1], keep) if rotation.may_revoke() else []
     own = rotation.own_keys(client.connection.api_key)
     revocable = [key for key in older if key["id"] not in own]
     left = [key["id"] for key in older if key["id"] in own]

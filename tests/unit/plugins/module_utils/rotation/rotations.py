@@ -36,9 +36,9 @@ def add_key(account: SimulatedAccount, is_used: bool = True) -> int:
 
 
 def known(account: SimulatedAccount, ids: list[int], *hosts: str) -> dict[int, KnownKey]:
-    """The keys as records have them."""
+    """The keys as records have them, once their deployments were completed."""
     names = list(hosts) or ["web1", "web2"]
-    return {key_id: KnownKey(names, checksum(account.secrets[key_id])) for key_id in ids}
+    return {key_id: KnownKey(names, checksum(account.secrets[key_id]), True) for key_id in ids}
 
 
 def confirmation(account: SimulatedAccount, host: str, key_id: int | None, **fields: Any) -> Confirmation:

@@ -277,6 +277,42 @@ def test_interrupted_deployment_is_known_as_the_previous_key(rotated: tuple[Depl
     assert (later.secret, confirmation.key_id) == (old.secret, old.id)
 
 
+@pytest.mark.parametrize("content", [None, "edited by hand"])
+def test_a_key_that_was_rolled_back_is_no_longer_recorded_as_deployed(
+    rotated: tuple[Deployment, NewKey], content: str | None
+) -> None:
+    host, _old = rotated
+    new = host.create()
+    host.deploy(new)
+    assert confirm(host.client, host.host, new).known_keys[new.id].confirmed
+    if content is not None:
+        host.path.write_text(content, encoding="utf-8")
+    assert not host.roll_back(new)[1].known_keys[new.id].confirmed
+
+
+@pytest.mark.parametrize("is_copied", [False, True])
+def test_a_record_of_another_file_is_none(rotated: tuple[Deployment, NewKey], is_copied: bool) -> None:
+    """The file with the former path may still be read."""
+    host, old = rotated
+    moved = host.path.with_name("new")
+    if is_copied:
+        moved.write_text(old.secret, encoding="utf-8")
+    moved_host = host.host._replace(file=host.file._replace(path=str(moved)))
+    _changed, confirmation = inspect(host.client, moved_host)
+    assert (confirmation.key_id, confirmation.state, confirmation.known_keys) == (None, None, {})
+    # Without a file, only the tasks are known.
+    _changed, confirmation = inspect(host.client, host.host._replace(file=None))
+    assert (confirmation.key_id, confirmation.known_keys) == (None, {})
+
+
+def test_a_record_of_version_1_1_0_is_about_any_file(rotated: tuple[Deployment, NewKey]) -> None:
+    host, old = rotated
+    former = record_of(host)
+    del former["path"], former["host"]
+    host.record.write_text(json.dumps(former), encoding="utf-8")
+    assert inspect(host.client, host.host)[1].key_id == old.id
+
+
 @pytest.mark.parametrize("content", ["[]", "[" * 60_000, "another secret"])
 def test_file_that_is_no_record_is_kept(rotated: tuple[Deployment, NewKey], content: str) -> None:
     host, _key = rotated
@@ -360,7 +396,7 @@ def test_each_step_returns_what_the_host_holds(rotated: tuple[Deployment, NewKey
         state=DEPLOYED,
         deployed_at=deployed_at,
         return_sha256=checksum(old.secret),
-        known_keys={new.id: KnownKey(["web1", "web2"], checksum(new.secret))},
+        known_keys={new.id: KnownKey(["web1", "web2"], checksum(new.secret), True)},
         fingerprint=confirmed.fingerprint,
         withdrawn=None,
     )
@@ -395,13 +431,15 @@ def test_records_of_each_step(rotated: tuple[Deployment, NewKey]) -> None:
             "state": COMMITTED,
             "deployed_at": before["deployed_at"],
         },
-        "keys": {str(new.id): {"consumers": ["web1"], "sha256": checksum(new.secret)}},
+        "keys": {str(new.id): {"consumers": ["web1"], "sha256": checksum(new.secret), "confirmed": False}},
         "withdrawn": None,
         "host": "web1",
+        "path": str(host.path),
     }
     deploying = record_of(host)
     confirmed = confirm(host.client, host.host, new)
-    assert record_of(host) == {**deploying, "state": DEPLOYED, "deployed_at": confirmed.deployed_at}
+    keys = {str(new.id): {**deploying["keys"][str(new.id)], "confirmed": True}}
+    assert record_of(host) == {**deploying, "state": DEPLOYED, "deployed_at": confirmed.deployed_at, "keys": keys}
     host.roll_back(new)
     assert record_of(host) == {**before, "keys": deploying["keys"], "withdrawn": new.id}
 

@@ -20,8 +20,8 @@ from ansible_collections.clouddb.control.plugins.module_utils._rotation.record i
 )
 
 PREVIOUS = Previous("a" * 64, {"uid": 1000, "gid": 1001, "mode": 0o640}, 6, "committed", "2026-11-20T08:00:00Z")
-KEYS = {6: KnownKey(["web1", "web2"], "a" * 64), 7: KnownKey(["web1", "web2"], "b" * 64)}
-RECORD = Record(7, "b" * 64, "deployed", "2026-11-21T08:00:00Z", PREVIOUS, KEYS, 5, "web1")
+KEYS = {6: KnownKey(["web1", "web2"], "a" * 64), 7: KnownKey(["web1", "web2"], "b" * 64, True)}
+RECORD = Record(7, "b" * 64, "deployed", "2026-11-21T08:00:00Z", PREVIOUS, KEYS, 5, "web1", "/etc/myapp/key")
 TEXT = """{
   "key_id": 7,
   "sha256": "CHECKSUM_B",
@@ -44,18 +44,21 @@ TEXT = """{
         "web1",
         "web2"
       ],
-      "sha256": "CHECKSUM_A"
+      "sha256": "CHECKSUM_A",
+      "confirmed": false
     },
     "7": {
       "consumers": [
         "web1",
         "web2"
       ],
-      "sha256": "CHECKSUM_B"
+      "sha256": "CHECKSUM_B",
+      "confirmed": true
     }
   },
   "withdrawn": 5,
-  "host": "web1"
+  "host": "web1",
+  "path": "/etc/myapp/key"
 }
 """.replace("CHECKSUM_A", "a" * 64).replace("CHECKSUM_B", "b" * 64)
 
@@ -71,12 +74,17 @@ def test_text_of_a_record(file: SecretFile) -> None:
     assert read_record(file) == RECORD
 
 
-def test_record_of_version_1_1_0(file: SecretFile) -> None:
-    """It does not name its host."""
-    written = json.loads(TEXT)
-    del written["host"]
+@pytest.mark.parametrize("state, is_complete", [("committed", True), ("deployed", True), ("deploying", False)])
+def test_record_of_version_1_1_0(file: SecretFile, state: str, is_complete: bool) -> None:
+    """It names neither its host nor its file, and only of its latest key, it shows whether the deployment was completed."""
+    written = {**json.loads(TEXT), "state": state}
+    for name in ("host", "path"):
+        del written[name]
+    for key in written["keys"].values():
+        del key["confirmed"]
     Path(file.path).write_text(json.dumps(written), encoding="utf-8")
-    assert read_record(file) == RECORD._replace(host=None)
+    keys = {**KEYS, 7: KEYS[7]._replace(confirmed=is_complete)}
+    assert read_record(file) == RECORD._replace(host=None, path=None, state=state, keys=keys)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption
 from ansible_collections.clouddb.control.plugins.module_utils._keys.api import OrphanedKey
 from ansible_collections.clouddb.control.plugins.module_utils._rotation.confirmation import Confirmation
-from ansible_collections.clouddb.control.plugins.module_utils._rotation.record import checksum
+from ansible_collections.clouddb.control.plugins.module_utils._rotation.record import checksum, keys_from_json
 from ansible_collections.clouddb.control.plugins.module_utils._rotation.revocation import RotationFailed
 from ansible_collections.clouddb.control.tests.unit.plugins.module_utils.rotation.rotations import (
     Keys,
@@ -77,6 +77,44 @@ def test_keeps_the_latest_keys(keys: Keys, keep: int, kept: int) -> None:
     account.keys[ids[1]]["last_used_at"] = None
     result = run(account, "revoke", *both(account, ids[-1]), key_id=ids[-1], keep=keep)
     assert [key["id"] for key in result["revoked"]] == ids[: 2 - kept]
+
+
+def incomplete(account: SimulatedAccount, ids: list[int], key_id: int, on: str) -> list[Confirmation]:
+    """Confirmations of the newest key, in which the deployment of C(key_id) was not completed C(on) a host, or not recorded."""
+    found = both(account, ids[-1])
+    keys = dict(found[1].known_keys)
+    if on == "web2, unrecorded":
+        del keys[key_id]
+    else:
+        keys[key_id] = keys[key_id]._replace(confirmed=False)
+    return [one._replace(known_keys=keys) if on.startswith(one.host) or on == "both" else one for one in found]
+
+
+@pytest.mark.parametrize("on", ["both", "web2", "web2, unrecorded"])
+def test_a_key_that_was_not_deployed_to_all_hosts_does_not_count_as_kept(keys: Keys, on: str) -> None:
+    """A run was killed, or failed and could not be rolled back, so hosts may have either key."""
+    account, ids = keys
+    found = incomplete(account, ids, ids[1], on)
+    plan = run(account, "plan", *found, keep=1)
+    assert (plan["reason"], plan["revoke"], plan["left"]) == ("", False, [ids[1]])
+    assert f"Key {ids[1]} of this name remains valid until a later rotation" in plan["warnings"][0]
+    assert run(account, "revoke", *found, key_id=ids[-1], keep=1)["revoked"] == []
+    assert list(account.keys) == [1, *ids]
+
+    # The next rotation that is completed.
+    newest = add_key(account)
+    recorded = keys_from_json(plan["plan"]["older_keys"])
+    found = both(account, newest, known_keys={**recorded, **known(account, [newest])})
+    assert run(account, "plan", *found, keep=1)["left"] == []
+    result = run(account, "revoke", *found, key_id=newest, keep=1)
+    assert [key["id"] for key in result["revoked"]] == ids[:2]
+
+
+def test_a_key_that_was_not_deployed_is_revoked_if_none_is_kept(keys: Keys) -> None:
+    account, ids = keys
+    found = incomplete(account, ids, ids[1], "both")
+    assert run(account, "plan", *found)["left"] == []
+    assert [key["id"] for key in run(account, "revoke", *found, key_id=ids[-1])["revoked"]] == ids[:2]
 
 
 @pytest.mark.parametrize("shows_uses", [True, False])
