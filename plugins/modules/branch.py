@@ -37,8 +37,11 @@ options:
     description: Id or name of the branch to create the branch from. If not set, the project's default branch. It cannot be changed later.
     type: str
   expires_at:
-    description: Time at which the service deletes the branch, for example V(2026-12-24T00:00:00Z). If not set, it stays as it is.
-    type: str
+    description:
+      - Time at which the service deletes the branch, such as V(2026-12-24T00:00:00Z), or how long it keeps the branch from now on, such as V(7d).
+      - A duration sets the time of a new branch, or of one that has none. A branch that has one keeps it, so that the next run changes nothing.
+      - A time in the past is refused. If not set, it stays as it is.
+    type: raw
   protected:
     description: Whether the branch is protected from deletion. If not set, it stays as it is.
     type: bool
@@ -62,6 +65,7 @@ EXAMPLES = r"""
   clouddb.control.branch:
     project: shop
     name: pr-42
+    expires_at: 7d
   register: preview
 
 - name: Protect the branch that staging uses
@@ -142,6 +146,7 @@ from ..module_utils._http.client import Client
 from ..module_utils._resources.declared import BRANCH, STATE_OPTIONS, declare
 from ..module_utils._resources.parents import PROJECT_OPTIONS
 from ..module_utils._resources.sweep import sweep
+from ..module_utils._timestamps import moment
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
@@ -152,7 +157,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
         return sweep(params, client, check_mode)
     if params["older_than"] is not None:
         raise InvalidOption("older_than", "requires name_pattern, such as pr-*, and state: absent.")
-    return declare(BRANCH, params, client, check_mode)
+    return declare(BRANCH, {**params, "expires_at": moment(params, "expires_at")}, client, check_mode)
 
 
 def main() -> None:
@@ -161,7 +166,7 @@ def main() -> None:
             "name": {"type": "str"},
             "name_pattern": {"type": "str"},
             "parent": {"type": "str"},
-            "expires_at": {"type": "str"},
+            "expires_at": {"type": "raw"},
             "protected": {"type": "bool"},
             "older_than": {"type": "raw"},
             "max_deletions": {"type": "int", "default": 10},

@@ -8,12 +8,14 @@ The paths and fields are those of the published API document, because api.md nam
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from .._errors import ClouddbError, InvalidOption
 from .._http.client import SUCCESS, Client
 from .._operations.wait import WAIT_OPTIONS, limits_from
 from .._options import NOT_CREATED_ID
+from .._timestamps import timestamp_of
 from .compare import contains
 from .engine import Engine
 from .lookup import label_of
@@ -128,6 +130,7 @@ def declare(kind: Kind, params: Mapping[str, Any], client: Client, check_mode: b
         found = result["object"]
         if is_present and found and not result["changed"] and "_state" not in result:
             _require_fixed(kind, target, found)
+            target = _for_existing(kind, target, params, found)
             if method == "POST" and not contains(found, _changeable(kind, target)):
                 result = send(target, "PATCH", earlier=result)
     except ResourceNotFound as error:
@@ -142,7 +145,8 @@ def declare(kind: Kind, params: Mapping[str, Any], client: Client, check_mode: b
 
 def _target(kind: Kind, params: Mapping[str, Any], client: Client, may_be_missing: bool) -> Target:
     """The resource that the options describe. With C(may_be_missing), an earlier task would create what it belongs to."""
-    options = {**kind.changeable, **kind.fixed}
+    # A deletion does not depend on them.
+    options = {**kind.changeable, **kind.fixed} if params["state"] == "present" else {}
     fields = {field: params[option] for option, field in options.items() if params.get(option) is not None}
     match = {"name": params["name"]}
     if params.get("id"):
@@ -153,10 +157,32 @@ def _target(kind: Kind, params: Mapping[str, Any], client: Client, may_be_missin
     segments = ["projects", project_id]
     if "branch" in kind.parents:
         segments += ["branches", branch_id_from(params["branch"], client, project_id, may_be_missing)]
-    # A deletion does not depend on the parent.
-    if "parent_id" in fields and params["state"] == "present":
+    if "parent_id" in fields:
         fields["parent_id"] = branch_id_from(fields["parent_id"], client, project_id, may_be_missing, "parent")
+    if "expires_at" in fields:
+        fields["expires_at"] = _future_time("expires_at", fields["expires_at"], client.service_now())
     return Target([*segments, kind.plural], match, fields)
+
+
+def _future_time(option: str, value: datetime | timedelta, now: datetime) -> str:
+    """The time in this option, or after the age in it, as the service takes it. Raises InvalidOption for one in the past."""
+    try:
+        time = now.replace(microsecond=0) + value if isinstance(value, timedelta) else value
+    except OverflowError:
+        raise InvalidOption(option, "is too long an age. Set a shorter one.") from None
+    if time <= now:
+        raise InvalidOption(option, f"must be in the future, but it is {now:%Y-%m-%dT%H:%M:%SZ} by the service's clock")
+    return time.isoformat().replace("+00:00", "Z")
+
+
+def _for_existing(kind: Kind, target: Target, params: Mapping[str, Any], found: Mapping[str, Any]) -> Target:
+    """The target without the times that stay: an age would lead to another one in each run, so it only sets a missing one."""
+    stay = {
+        field
+        for option, field in kind.changeable.items()
+        if isinstance(params.get(option), timedelta) and timestamp_of(found, field)
+    }
+    return target._replace(fields={field: value for field, value in target.fields.items() if field not in stay})
 
 
 def _require_fixed(kind: Kind, target: Target, found: Mapping[str, Any]) -> None:

@@ -82,6 +82,7 @@ def no_requests(monkeypatch: pytest.MonkeyPatch) -> None:
         (operation_info, {"summary_only": True, "fields": ["id"]}, "fields"),
         (api_request, {"path": "projects", "lock_timeout": -1}, "lock_timeout"),
         (branch, {"project": "p", "name": "b", "expires_at": ""}, "expires_at"),
+        (branch, {"project": "p", "name": "b", "expires_at": "next week"}, "expires_at"),
         (project, {"name": "p", "region_id": ""}, "region_id"),
         (operation_wait, {}, "project"),
         (operation_wait, {"operation_id": ["a"]}, "project"),

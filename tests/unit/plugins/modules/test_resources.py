@@ -131,6 +131,49 @@ def test_a_field_that_differs_is_changed(
     assert [line.split()[0] for line in writes(sandbox)[written:]] == ["PATCH"]
 
 
+class TestExpiration:
+    """As in https://github.com/neondatabase/website/pull/3776, whose example has a time in the past"""
+
+    @pytest.mark.parametrize("check_mode", [False, True])
+    @pytest.mark.parametrize("value", ["garbage", "2024-12-15T18:02:16Z", "0s", "-1d", "99999999w", True])
+    def test_one_that_is_invalid_or_in_the_past_is_refused(
+        self, sandbox: Sandbox, client: Client, value: Any, check_mode: bool
+    ) -> None:
+        task(client, **PREVIEW)
+        for name in ("new", "preview"):
+            failure = failing(client, module="branch", name=name, check_mode=check_mode, expires_at=value)
+            assert failure == {"kind": "invalid_option", "option": "expires_at"}
+        assert len(writes(sandbox)) == 1
+
+    def test_the_past_is_by_the_clock_of_the_service(self, sandbox: Sandbox, client: Client, clock: FakeClock) -> None:
+        clock.elapsed = -10 * 365 * 86400.0
+        created_at = task(client, **PREVIEW)["branch"]["created_at"]
+        sandbox.advance(60)
+        assert failing(client, **PREVIEW, expires_at=created_at) == {"kind": "invalid_option", "option": "expires_at"}
+
+    @pytest.mark.parametrize("before", [{}, {"expires_at": None}])
+    def test_an_age_sets_a_time_once(self, sandbox: Sandbox, client: Client, before: dict[str, Any]) -> None:
+        if before:
+            task(client, **PREVIEW)
+        wanted = {**PREVIEW, "expires_at": "7d"}
+        planned = task(client, check_mode=True, **wanted)
+        result = task(client, **wanted)
+        expires_at = datetime.fromisoformat(result["branch"]["expires_at"].replace("Z", "+00:00"))
+        now = datetime.fromisoformat(result["branch"]["created_at"].replace("Z", "+00:00"))
+        assert timedelta(days=7, minutes=-1) < expires_at - now < timedelta(days=7, minutes=1)
+        assert (planned["changed"], result["changed"]) == (True, True)
+        sandbox.advance(3600)
+        again = task(client, **{**wanted, "expires_at": "14d"})
+        assert (again["changed"], again["branch"]["expires_at"]) == (False, result["branch"]["expires_at"])
+        assert task(client, check_mode=True, **wanted)["changed"] is False
+        later = (expires_at + timedelta(days=7)).date().isoformat()
+        assert task(client, **{**wanted, "expires_at": later})["changed"] is True
+
+    def test_a_deletion_does_not_depend_on_it(self, client: Client) -> None:
+        task(client, **PREVIEW)
+        assert task(client, **PREVIEW, expires_at="2024-12-15T18:02:16Z", state="absent")["changed"] is True
+
+
 @pytest.mark.parametrize(
     ("resource", "change"),
     [(STORE, {"pg_version": 16}), (STORE, {"region_id": "aws-us-east-2"}), (PREVIEW, {"parent": "other"})],
