@@ -46,7 +46,8 @@ options:
     description: Whether the branch is protected from deletion. If not set, it stays as it is.
     type: bool
   older_than:
-    description: Minimum age of the branches that O(name_pattern) deletes, in seconds or with a unit, such as V(24h). If not set, V(7d).
+    description: Minimum age of the branches that O(name_pattern) deletes, in seconds or with a unit, such as V(24h). If not set, V(7d). Ages are by the
+      service's clock. If its responses have no C(Date) header, nothing is deleted for its age, and the task fails.
     type: raw
   max_deletions:
     description: Maximum number of branches that O(name_pattern) deletes. If more match, the task warns.

@@ -19,7 +19,7 @@ from .._timestamps import duration
 from .compare import changed_fields
 from .declared import BRANCH, Target, module_result, plan_for
 from .engine import Engine
-from .lookup import label_of, list_resources
+from .lookup import ResourceError, label_of, list_resources
 from .outcome import Result, result_of
 from .parents import project_id_from
 from .plan import Resource
@@ -42,6 +42,9 @@ def sweep(params: Mapping[str, Any], client: Client, check_mode: bool) -> Result
     deadline = Deadline.after(client.clock, limits.timeout)
     segments = ("projects", str(project_id_from(params, client, check_mode)), "branches")
     listed = [] if segments[1] == NOT_CREATED_ID else list_resources(client, segments, "branches").items
+    if listed and age and not client.knows_service_time:
+        problem = "The responses have no Date header, so the age of the branches is not known. None was deleted."
+        raise ResourceError("unexpected_response", f"{problem} Check the proxies between this machine and the service.")
     due, warnings = _due(params["name_pattern"], age, listed, client.service_now(), limit)
     deleted: list[Resource] = []
     operations: list[Resource] = []

@@ -435,6 +435,31 @@ def test_a_name_is_no_pattern(sandbox: Sandbox, client: Client, name: str) -> No
     assert listed(sandbox, "branch") == before
 
 
+class ServiceWithoutDate(ScriptedService):
+    """A service with a branch that was created 20 days before the start of the fake clock."""
+
+    def reply_to(self, request: Request) -> Reply:
+        if request.path.endswith(SHOP):
+            return reply({"project": {"id": SHOP}})
+        branch = {"id": "br-1", "name": "pr-1", "created_at": "2026-11-01T08:00:00Z"}
+        is_gone = any(each.method == "DELETE" for each in self.requests)
+        return reply({"branches": [] if is_gone else [branch], "operations": []})
+
+
+@pytest.mark.parametrize(("older_than", "deletions"), [("7d", 0), ("30d", 0), (0, 1)])
+@pytest.mark.parametrize("check_mode", [False, True])
+def test_without_a_date_no_branch_is_deleted_for_its_age(older_than: Any, deletions: int, check_mode: bool) -> None:
+    options = {"name_pattern": "pr-*", "state": "absent", "project": SHOP, "older_than": older_than}
+    with scripted_service(service_class=ServiceWithoutDate) as service:
+        client = scripted(service).client
+        if deletions:
+            assert len(task(client, "branch", check_mode, **options)["branches"]) == deletions
+        else:
+            assert failing(client, module="branch", check_mode=check_mode, **options) == {"kind": "unexpected_response"}
+        sent = [request.method for request in service.requests]
+    assert sent.count("DELETE") == (0 if check_mode else deletions)
+
+
 class TestSweep:
     OLD = {"module": "branch", "name_pattern": "pr-*", "state": "absent"}
 
