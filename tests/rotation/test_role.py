@@ -172,6 +172,20 @@ def test_failed_deployment_on_one_host(account: Account) -> None:
     assert secret_files(after.files) == secret_files(before.files)
 
 
+def test_grace_period_before_the_new_key_is_revoked(account: Account) -> None:
+    """An application may have read it before it was rolled back."""
+    account.restore("rotated", tasks=True)
+    before = observe(account)
+    tasks = [*account.variables(tasks=True)["api_key_rotation_deploy_tasks"], REJECT]
+    pause = {"step": ["Wait until hosts use the previous key", 1], "what": "killed"}
+
+    account.run(tasks=True, event=pause, api_key_rotation_deploy_tasks=tasks, api_key_rotation_grace_period=60)
+
+    after = observe(account)
+    assert secret_files(after.files) == secret_files(before.files)
+    assert after.active[:-1] == before.active
+
+
 def reloading(account: Account, play: dict[str, Any], **variables: Any) -> tuple[Run, list[str]]:
     """A run whose deployment and rollback tasks notify a handler, and the secrets that the applications use in the end."""
     account.restore("rotated", tasks=False)
