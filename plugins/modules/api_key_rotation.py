@@ -199,7 +199,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
     if step == "plan":
         return {**plan(rotation, params, max_age, grace_period), "check_mode": check_mode}
     if step == "revoke":
-        return revoke(client, rotation, params["key_id"], params["keep"], check_mode)
+        return revoke(client, rotation, params["key_id"], params["keep"], grace_period, check_mode)
     return withdraw(client, rotation, params["key_id"], params["key"], params["errors"], check_mode)
 
 

@@ -224,19 +224,20 @@ def _warnings(
         if rotation.none_has_record:
             why = "because without a record nothing shows which key is the task's own"
             advice = "Set api_key_rotation_own_key to the id of the task's own key, or api_key_rotation_record."
-        warnings.append(f"{_remain(unknown)} valid, {why}. {advice}")
+        warnings.append(f"{remain(unknown)} valid, {why}. {advice}")
     if waiting and not missing:
         warnings.append(
-            f"{_remain(waiting)} valid until the next rotation, because hosts without a file can show which key they hold only "
+            f"{remain(waiting)} valid until the next rotation, because hosts without a file can show which key they hold only "
             "when it is deployed."
         )
     if incomplete:
         warnings.append(
-            f"{_remain(incomplete)} valid until a later rotation, because no record shows that the deployment was completed, and "
+            f"{remain(incomplete)} valid until a later rotation, because no record shows that the deployment was completed, and "
             "hosts may have the key nevertheless."
         )
     return warnings
 
 
-def _remain(keys: Sequence[Key]) -> str:
+def remain(keys: Sequence[Key]) -> str:
+    """The beginning of a sentence about keys that are not revoked."""
     return f"{numbered([key['id'] for key in keys])} of this name {'remains' if len(keys) == 1 else 'remain'}"

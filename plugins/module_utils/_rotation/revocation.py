@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import NoReturn
 
 from .._errors import ClouddbError, InvalidOption, sentence
@@ -12,8 +13,9 @@ from .._http.client import Client
 from .._http.errors import RequestFailed
 from .._keys.api import Key, as_revoked, not_revoked, numbered, revoke_key
 from .._keys.ensure import Result, revoke_all
-from .confirmation import NAMED_HOSTS, Confirmation, RotationRefused, names_text
-from .plan import Rotation
+from .._timestamps import BEGINNING, timestamp_of
+from .confirmation import MAX_AGE, NAMED_HOSTS, Confirmation, RotationRefused, names_text
+from .plan import Rotation, remain
 from .record import COMMITTED, checksum
 
 
@@ -23,11 +25,13 @@ class RotationFailed(ClouddbError):
     kind = "rotation_failed"
 
 
-def revoke(client: Client, rotation: Rotation, key_id: int | None, keep: int, check_mode: bool) -> Result:
+def revoke(
+    client: Client, rotation: Rotation, key_id: int | None, keep: int, grace_period: float, check_mode: bool
+) -> Result:
     """Revoke the keys older than C(key_id), which must be the newest, if every host has confirmed that it holds it.
 
-    C(key_id) None means that the key would be created, in check mode. The task's own key is not revoked; C(left) has its
-    id then. Raises RotationRefused, with nothing revoked, OrphanedKey and what a Client raises.
+    C(key_id) None means that the key would be created, in check mode. The task's own key and those that somebody else uses
+    are not revoked; C(left) has their ids then. Raises RotationRefused, with nothing revoked, OrphanedKey and what a Client raises.
     """
     keys = rotation.keys
     if key_id is not None:
@@ -35,17 +39,48 @@ def revoke(client: Client, rotation: Rotation, key_id: int | None, keep: int, ch
     elif not check_mode:
         raise InvalidOption("key_id", "is required")
     older = rotation.superseded(keys if key_id is None else keys[:-1], keep) if rotation.may_revoke() else []
-    own = rotation.own_keys(client.connection.api_key)
-    revocable = [key for key in older if key["id"] not in own]
-    left = [key["id"] for key in older if key["id"] in own]
-    advice = "of this name. Switch to the newest key, then run the role again."
+    own_ids = rotation.own_keys(client.connection.api_key)
+    own = [key for key in older if key["id"] in own_ids]
+    of_others, warnings = _used_by_others(rotation, [key for key in older if key not in own], grace_period)
+    if own:
+        advice = "of this name. Switch to the newest key, then run the role again."
+        warnings.append(f"The task's own key is not revoked: {numbered(_ids(own)).lower()} {advice}")
+    revocable = [key for key in older if key not in [*own, *of_others]]
     result: Result = {
         "api_key": keys[-1] if keys else None,
-        "left": left,
-        "warnings": [f"The task's own key is not revoked: {numbered(left).lower()} {advice}"] if left else [],
+        "left": _ids([*of_others, *own]),
+        "warnings": warnings,
     }
     revoked = [as_revoked(key) for key in revocable] if check_mode else revoke_all(client, revocable, result)
     return {**result, "changed": bool(revoked), "revoked": revoked}
+
+
+def _used_by_others(rotation: Rotation, older: Sequence[Key], grace_period: float) -> tuple[list[Key], list[str]]:
+    """Those of the older keys that no record names, and that were used since this rotation replaced them; with a warning."""
+    newer = [key for key in rotation.keys if key not in older]
+    own = [key for key in newer if key["id"] == rotation.own_key]
+    if not rotation.none_has_record or not newer:
+        return [], []
+    latest = [*own, *newer][0]
+    deployed_at = timestamp_of(latest, "created_at")
+    # A run of the role uses the former key until it ends, at the latest when confirmations are too old.
+    margin = MAX_AGE + timedelta(seconds=grace_period)
+    used = [
+        key
+        for key in older
+        if deployed_at is None or (timestamp_of(key, "last_used_at") or BEGINNING) > deployed_at + margin
+    ]
+    if not used:
+        return [], []
+    warning = (
+        f"{remain(used)} valid, because of a use after key {latest['id']} was deployed, which may be somebody else's. Use a "
+        "separate api_key_rotation_name for each store. Revoke keys that nothing uses by their ids."
+    )
+    return used, [warning]
+
+
+def _ids(keys: Sequence[Key]) -> list[int]:
+    return [key["id"] for key in keys]
 
 
 def withdraw(

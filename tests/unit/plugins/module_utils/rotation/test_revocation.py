@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._keys.api import O
 from ansible_collections.clouddb.control.plugins.module_utils._rotation.confirmation import Confirmation
 from ansible_collections.clouddb.control.plugins.module_utils._rotation.record import checksum, keys_from_json
 from ansible_collections.clouddb.control.plugins.module_utils._rotation.revocation import RotationFailed
+from ansible_collections.clouddb.control.plugins.module_utils._timestamps import parse_timestamp
 from ansible_collections.clouddb.control.tests.unit.plugins.module_utils.rotation.rotations import (
     Keys,
     add_key,
@@ -146,18 +148,52 @@ def test_key_without_a_record_may_be_the_own_one(account: SimulatedAccount, is_u
     assert (result["revoked"], list(account.keys)) == ([], [1, own, newest])
 
 
+WITHOUT_RECORD: dict[str, Any] = {"has_record": False, "has_file": False, "sha256": None, "known_keys": {}}
+
+
 @pytest.mark.parametrize("is_name", [False, True])
 def test_without_records_the_named_own_key_is_not_revoked(keys: Keys, is_name: bool) -> None:
     account, ids = keys
-    options = {"other_hosts": ["web1", "web2"], "own_key": account.keys[ids[0]]["name"] if is_name else str(ids[0])}
-    records: dict[str, Any] = {"has_record": False, "has_file": False, "sha256": None, "known_keys": {}}
-    plan = run(account, "plan", *both(account, None, **records), max_age="0", **options)
+    account.clock.elapsed += 3600
+    ids.append(add_key(account))
+    options = {"other_hosts": ["web1", "web2"], "own_key": account.keys[ids[2]]["name"] if is_name else str(ids[2])}
+    plan = run(account, "plan", *both(account, None, **WITHOUT_RECORD), max_age="0", **options)
     assert (plan["revoke"], plan["left"], plan["warnings"]) == (True, [], [])
-    found = both(account, ids[-1], **records)
+    found = both(account, ids[-1], **WITHOUT_RECORD)
     error = refusal(account, "revoke", found[0], key_id=ids[-1], **options)
     assert error.details["hosts"] == ["web2"]
     result = run(account, "revoke", *found, key_id=ids[-1], **options)
-    assert ([key["id"] for key in result["revoked"]], result["left"]) == ([ids[1]], [ids[0]])
+    assert ([key["id"] for key in result["revoked"]], result["left"]) == (ids[:2], [ids[2]])
+
+
+@pytest.mark.parametrize(
+    "minutes, grace_period, is_left", [(59, 0, False), (61, 0, True), (61, 120, False), (63, 120, True)]
+)
+@pytest.mark.parametrize("own", ["deploy-20261121T100000Z", "administrator"])
+def test_without_records_a_key_that_somebody_else_uses_is_left(
+    keys: Keys, own: str, minutes: int, grace_period: int, is_left: bool
+) -> None:
+    """It was used since the key that replaced it was deployed. A run of the role uses the former key until it ends."""
+    account, ids = keys
+    used_at = parse_timestamp(account.keys[ids[1]]["created_at"]) + timedelta(minutes=minutes)
+    account.keys[ids[0]]["last_used_at"] = used_at.isoformat()
+    options: dict[str, Any] = {"other_hosts": ["web1", "web2"], "grace_period": grace_period, "keep": 1}
+    found = both(account, ids[2], **WITHOUT_RECORD)
+    result = run(account, "revoke", *found, key_id=ids[2], own_key=own, **options)
+    assert ([key["id"] for key in result["revoked"]], result["left"]) == (([], ids[:1]) if is_left else (ids[:1], []))
+    warnings = [
+        f"Key {ids[0]} of this name remains valid, because of a use after key {ids[1]} was deployed, which may be somebody else's. "
+        "Use a separate api_key_rotation_name for each store. Revoke keys that nothing uses by their ids."
+    ]
+    assert result["warnings"] == (warnings if is_left else [])
+
+
+def test_with_records_a_late_use_is_not_a_reason(keys: Keys) -> None:
+    account, ids = keys
+    account.clock.elapsed += 86400
+    account.use(account.secrets[ids[0]])
+    result = run(account, "revoke", *both(account, ids[-1]), key_id=ids[-1], own_key="administrator")
+    assert [key["id"] for key in result["revoked"]] == ids[:2]
 
 
 def test_own_key_that_is_named_does_not_replace_a_record(keys: Keys) -> None:
