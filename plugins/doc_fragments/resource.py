@@ -23,6 +23,7 @@ attributes:
   check_mode:
     details:
       - Only GET requests are sent. A resource that would be created has the C(id) V(null), which later tasks accept in check mode.
+      - The task fails if the lists of the service show that it will refuse the request, for example to delete a protected branch.
   diff_mode:
     details:
       - Only the fields that change are shown.

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any, Callable, NamedTuple
 
 from .._errors import ClouddbError, InvalidOption
 from .._http.client import SUCCESS, Client
+from .._http.errors import RequestFailed, StatusError
 from .._operations.wait import WAIT_OPTIONS, limits_from
 from .._options import NOT_CREATED_ID
 from .._timestamps import timestamp_of
@@ -23,6 +24,7 @@ from .outcome import Result, result_of
 from .parents import ResourceNotFound, branch_id_from, project_id_from, query_of
 from .plan import Find, Plan
 from .read import preview
+from .refusals import branch_refusal, database_refusal
 
 
 class Kind(NamedTuple):
@@ -30,7 +32,8 @@ class Kind(NamedTuple):
 
     Bodies and responses have it in the field C(wrapper), and its result is C(result). Paths name it by the field C(key).
     C(changeable) and C(fixed) are the fields that requests may change, and that only its creation sets, by option.
-    C(rest) are the further fields of the request that creates it.
+    C(rest) are the further fields of the request that creates it. C(refusal) returns the error for a request, by its C(find)
+    and body, that the service's lists show to be refused.
     """
 
     plural: str
@@ -41,6 +44,7 @@ class Kind(NamedTuple):
     changeable: Mapping[str, str] = {}
     fixed: Mapping[str, str] = {}
     rest: Mapping[str, Any] = {}
+    refusal: Callable[[Client, Find, Mapping[str, Any] | None], ClouddbError | None] | None = None
 
 
 PROJECT = Kind(
@@ -62,10 +66,21 @@ BRANCH = Kind(
     {"parent": "parent_id"},
     # The service creates no compute unless it is asked to.
     {"endpoints": [{"type": "read_write"}]},
+    branch_refusal,
 )
-DATABASE = Kind("databases", "database", "database", "name", ("project", "branch"), {"owner": "owner_name"})
+DATABASE = Kind(
+    "databases",
+    "database",
+    "database",
+    "name",
+    ("project", "branch"),
+    {"owner": "owner_name"},
+    refusal=database_refusal,
+)
 DATABASE_USER = Kind("roles", "role", "database_user", "name", ("project", "branch"))
 
+# Statuses of requests whose fields or resource the service does not accept.
+REFUSALS = frozenset({400, 403, 404, 409, 412, 422})
 STATE_OPTIONS: dict[str, dict[str, Any]] = {
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
     "wait": {"type": "bool", "default": True},
@@ -108,11 +123,19 @@ def declare(kind: Kind, params: Mapping[str, Any], client: Client, check_mode: b
         plan = plan_for(kind, target, method, params["wait"])
         if check_mode:
             result = preview(client, plan)
+            if result["changed"] and (refused := _refusal(kind, client, plan)):
+                raise refused
             if target.segments[1:2] == [NOT_CREATED_ID] and params["project"] != NOT_CREATED_ID:
                 problem = f"project: there is no project '{params['project']}'"
                 result["warnings"].append(f"{problem}. Unless an earlier task creates it, this task will fail.")
             return result
-        result = Engine(client, plan, limits, limits.timeout, earlier).run(state)
+        try:
+            result = Engine(client, plan, limits, limits.timeout, earlier).run(state)
+        except StatusError as error:
+            if error.request.method != "GET" and error.status in REFUSALS and (refused := _refusal(kind, client, plan)):
+                refused.details = {**error.details, **refused.details}
+                raise refused from error
+            raise
         if "_state" in result:
             # The next run of the module does not look up the parents again.
             result["_state"].update(target=target._asdict(), method=method)
@@ -141,6 +164,16 @@ def declare(kind: Kind, params: Mapping[str, Any], client: Client, check_mode: b
         error.result = module_result(kind, error.result)
         raise
     return module_result(kind, result)
+
+
+def _refusal(kind: Kind, client: Client, plan: Plan) -> ClouddbError | None:
+    """The error for a request that the service's lists show to be refused; None if they do not, or cannot be fetched."""
+    if kind.refusal is None or plan.find is None or not plan.find.has_all_values:
+        return None
+    try:
+        return kind.refusal(client, plan.find, plan.body)
+    except RequestFailed:
+        return None
 
 
 def _target(kind: Kind, params: Mapping[str, Any], client: Client, may_be_missing: bool) -> Target:

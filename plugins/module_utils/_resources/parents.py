@@ -21,6 +21,10 @@ PROJECTS_PAGE_SIZE = 400
 _PROJECT_ID = re.compile(r"[a-z-]+-[0-9]{6,}")
 
 
+# What the options name that are not named after it.
+_NAMED = {"parent": "branch", "owner": "user"}
+
+
 class ResourceNotFound(ClouddbError):
     """There is no such resource as an option names."""
 
@@ -92,8 +96,9 @@ def _selected(option: str, listed: Listed, text: str, may_be_missing: bool) -> s
 
 def not_found(option: str, listed: Listed, text: str) -> ClouddbError:
     """The error for an option that names a resource that is not in its list."""
+    problem = f"there is no {_NAMED.get(option, option)} '{text}'."
     if listed.warnings:
-        return ResourceError("incomplete_list", f"{option}: there is no {option} '{text}'. {listed.warnings[0]}")
+        return ResourceError("incomplete_list", f"{option}: {problem} {listed.warnings[0]}")
     near = similar(text, {str(each.get("name")) for each in listed.items})
     hint = f"Did you mean {' or '.join(near)}?" if near else "Check its name, and whether the API key may access it."
-    return ResourceNotFound(option, f"there is no {option} '{text}'. {hint}")
+    return ResourceNotFound(option, f"{problem} {hint}")

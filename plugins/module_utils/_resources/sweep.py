@@ -23,6 +23,7 @@ from .lookup import ResourceError, label_of, list_resources
 from .outcome import Result, result_of
 from .parents import project_id_from
 from .plan import Resource
+from .refusals import reason_to_keep
 from .state import DELETING, own_state
 
 DEFAULT_AGE = "7d"
@@ -97,8 +98,7 @@ def _due(
         is_due = (
             matches(str(branch.get("name")))
             and now - time_of_creation(branch, now) >= age
-            and not branch.get("default")
-            and not branch.get("protected")
+            and not reason_to_keep(branch)
         )
         if is_due and branch["id"] not in parents:
             due.append(branch)

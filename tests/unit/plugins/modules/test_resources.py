@@ -224,6 +224,10 @@ class TestParents:
         planned = task(client, check_mode=True, **{**resource, option: "shopp"})
         assert (planned["changed"], len(planned["warnings"])) == (True, option == "project")
 
+    def test_a_branch_is_called_so_even_as_a_parent(self, client: Client) -> None:
+        with pytest.raises(ClouddbError, match="parent: there is no branch 'mian'. Did you mean main?"):
+            task(client, **PREVIEW, parent="mian")
+
     @pytest.mark.parametrize(
         "options",
         [{"project": NOT_CREATED_ID}, {"branch": NOT_CREATED_ID}, {"project": NOT_CREATED_ID, "state": "absent"}],
@@ -257,6 +261,59 @@ class TestParents:
         assert failing(client, module="project", name="shop", state="absent")["kind"] == "ambiguous_match"
         assert task(client, "project", name=None, id=SHOP, state="absent")["changed"] is True
         assert writes(sandbox) == [f"DELETE /projects/{SHOP}"]
+
+
+class TestRefusals:
+    """Check mode fails as the real run does, with the same message.
+
+    As in https://github.com/ansible/ansible/issues/23981
+    """
+
+    @pytest.fixture(autouse=True)
+    def branches(self, sandbox: Sandbox) -> None:
+        path = f"/projects/{SHOP}/branches"
+        parent = sandbox.api("POST", path, {"branch": {"name": "parent"}, "endpoints": []})["branch"]["id"]
+        for fields in ({"name": "child", "parent_id": parent}, {"name": "kept", "protected": True}):
+            sandbox.advance(60)
+            sandbox.api("POST", path, {"branch": fields, "endpoints": []})
+        sandbox.advance(60)
+
+    @pytest.mark.parametrize(
+        ("options", "kind", "text"),
+        [
+            ({"module": "branch", "name": "main", "state": "absent"}, "refused", "default branch"),
+            ({"module": "branch", "name": "kept", "state": "absent"}, "refused", "protected"),
+            ({"module": "branch", "name": "parent", "state": "absent"}, "refused", "created from it"),
+            ({**ORDERS, "owner": "clouddb_ower"}, "not_found", "owner: there is no user 'clouddb_ower'. Did you mean"),
+            ({**ORDERS, "name": "clouddb", "owner": "nobody"}, "not_found", "owner: there is no user 'nobody'."),
+        ],
+    )
+    def test_check_mode_foresees_them(
+        self, sandbox: Sandbox, client: Client, options: dict[str, Any], kind: str, text: str
+    ) -> None:
+        messages, written = [], []
+        for check_mode in (True, False):
+            with pytest.raises(ClouddbError, match=re.escape(text)) as error:
+                task(client, check_mode=check_mode, **options)
+            messages.append(str(error.value))
+            written.append(len(writes(sandbox)))
+            assert error.value.kind == kind
+        assert (messages[0], written) == (messages[1], [0, 1])
+
+    def test_what_the_service_accepts_nevertheless_is_done(self, sandbox: Sandbox, client: Client) -> None:
+        """A list may lag."""
+        sandbox.fault("list_lag", seconds=30, method="DELETE")
+        task(client, "branch", name="child", state="absent", wait=False)
+        assert task(client, "branch", name="parent", state="absent")["changed"] is True
+
+    def test_lists_that_cannot_be_fetched_show_nothing(self, sandbox: Sandbox, client: Client) -> None:
+        sandbox.fault("status", status=403, method="GET", path="*/roles", times=None)
+        assert task(client, check_mode=True, **{**ORDERS, "owner": "app"})["changed"] is True
+        assert failing(client, **{**ORDERS, "owner": "app"})["status"] == 404
+
+    def test_an_ordinary_run_does_not_look_for_them(self, sandbox: Sandbox, client: Client) -> None:
+        task(client, **ORDERS)
+        assert not any(line.endswith("/roles") for line in sandbox.sent())
 
 
 ONLY_IN_API_REQUEST = re.compile(r"\bfind\b|\bbody\b|lock_timeout|owner_name|_seconds")
