@@ -51,7 +51,7 @@ options:
   status_code:
     description:
       - HTTP statuses of a successful response. If not set, any status from 200 to 299.
-      - For methods other than GET, you cannot set statuses such as 500 and 504, because the service may have carried out the request.
+      - For methods other than GET, you cannot set statuses such as 500 and 503, because the service may have carried out the request.
     type: list
     elements: int
   find:

@@ -1,12 +1,13 @@
 # Copyright (c) clouddb.control contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The requests session: what is sent with every request, and one exchange with the service. Keeps P1, P4 and P5.
+"""The requests session: what is sent with every request, and one exchange with the service. Keeps P1, P2, P4 and P5.
 
 Works with urllib3 1.25 to 2.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import sys
@@ -46,14 +47,14 @@ if hasattr(socket, "TCP_SYNCNT"):  # Linux
 LOCKED = 423
 # After these, the same GET or DELETE may succeed later. Gateways send 408 or, for example, 522 for a service that is briefly down.
 TRANSIENT_STATUSES = frozenset({408, LOCKED, 429, *range(500, 600)})
-# After these, the service did not act, and may do so later, so that even a POST may be retried.
-REFUSED_TEMPORARILY = frozenset({LOCKED, 429, 503})
-# After these, the service did not act either, nor will it. After any other status, it may have acted: a gateway may
-# send it when the service is done, and a redirect is a usual response to a POST that succeeded.
+UNAVAILABLE = 503
+# After these, the service did not act, nor will it.
 REFUSED_PERMANENTLY = frozenset(
     {400, 401, 402, 403, 404, 405, 407, 409, 410, 411, 412, 413, 414, 415, 417, 421, 422, 425, 426, 428, 431, 451}
 )
-REFUSED = REFUSED_TEMPORARILY | REFUSED_PERMANENTLY
+# After the other two, it did not act either, and may do so later, so that even a POST may be retried. After any other status, it may have
+# acted: a gateway may send it when the service is done, and a redirect is a usual response to a POST that succeeded.
+REFUSED = REFUSED_PERMANENTLY | {LOCKED, 429}
 
 
 def missing_requests() -> str:
@@ -97,7 +98,23 @@ class RawResponse(NamedTuple):
     @property
     def may_have_acted(self) -> bool:
         """Whether the service may have carried out this attempt or an earlier one."""
-        return self.acted_before or self.status not in REFUSED
+        is_refused = self._says_when_to_retry_or_why() if self.status == UNAVAILABLE else self.status in REFUSED
+        return self.acted_before or not is_refused
+
+    def _says_when_to_retry_or_why(self) -> bool:
+        """Whether a 503 has Retry-After and is no HTML page, or is an error of the service itself.
+
+        A gateway sends any other one, even when it has passed the request on. The service's errors have C(message) and C(code), which
+        are texts (GeneralError of the published API document). What gateways send as JSON has no code, or a number. Varnish sends
+        Retry-After with its own page.
+        """
+        if "Retry-After" in self.headers:
+            return not self.content.lstrip().startswith(b"<")
+        try:
+            body = json.loads(self.content)
+        except (RecursionError, ValueError):
+            return False
+        return isinstance(body, dict) and all(isinstance(body.get(field), str) for field in ("message", "code"))
 
 
 class BodyError(Exception):

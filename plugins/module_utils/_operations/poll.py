@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from .._http.client import Client
 from .._http.errors import NotFound, StatusError
-from .._http.session import REFUSED_TEMPORARILY
+from .._http.session import LOCKED, UNAVAILABLE
 from .api import PAGE_SIZE, Operation, get_operation, operation_pages
 
 MIN_PAGE_SIZE = 20
@@ -50,4 +50,4 @@ def poll_operations(client: Client, project_id: str, operation_ids: Sequence[str
 
 def _allows_other_requests(error: StatusError) -> bool:
     """Whether requests for other operations may succeed at once; not if the service refuses requests for now."""
-    return error.transient and error.status not in REFUSED_TEMPORARILY
+    return error.transient and error.status not in (LOCKED, 429, UNAVAILABLE)

@@ -72,6 +72,13 @@ Service = TypeVar("Service", bound="ScriptedService")
 HANG_UP = Reply(b"")
 RESET = Reply(b"", reset=True)
 SILENCE = Reply(b"", hangs=True)
+# A 503 of the service itself, which it sends without acting, and that of a gateway that may have passed the request on.
+NOT_NOW = reply({"message": "not now", "code": "", "request_id": "theirs"}, 503)
+CUT_OFF = reply(
+    b"upstream connect error or disconnect/reset before headers. reset reason: connection termination",
+    503,
+    Content_Type="text/plain",
+)
 
 
 class ScriptedService:

@@ -12,6 +12,8 @@ import requests
 
 from ansible_collections.clouddb.control.tests.unit.plugins.faults.matrix import GROUPS
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import (
+    CUT_OFF,
+    NOT_NOW,
     RESET,
     SILENCE,
     Reply,
@@ -164,13 +166,17 @@ ERRORS: dict[str, Error] = {
     "body that is not UTF-8": changed(lambda body, *rest, **headers: reply(body.replace(b'":"', b'":"\xe9', 1))),
     "302 to another origin": redirect,
     "404": not_found,
-    **{str(number): always(status(number)) for number in (400, 401, 403, 409, 422, 423, 429, 503)},
+    **{str(number): always(status(number)) for number in (400, 401, 403, 409, 422, 423, 429)},
     **{
         f"{number}, Retry-After {how}": always(status(number, Retry_After=value, Date=DATE))
         for number in (423, 429)
         for how, value in RETRY_AFTER.items()
     },
-    "408, 5xx except 503, request not processed": always(status(502)),
-    "408, 5xx except 503, request processed": processed(status(522)),
+    "503 with ``message`` and ``code``": always(NOT_NOW),
+    "503, Retry-After in seconds": always(reply(b"busy", 503, Retry_After=RETRY_AFTER["in seconds"])),
+    "any other 503, request not processed": always(CUT_OFF),
+    "any other 503, request processed": processed(CUT_OFF),
+    "408, other 5xx, request not processed": always(status(502)),
+    "408, other 5xx, request processed": processed(status(522)),
     **{name: (processed if "processed" in name else always)(status(statuses[0])) for name, statuses in GROUPS.items()},
 }

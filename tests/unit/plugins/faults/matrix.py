@@ -172,9 +172,12 @@ MATRIX: dict[str, Row] = {
     "429, Retry-After as a date": _refused(429),
     "429, Retry-After of 100 years": _refused(429),
     "429, Retry-After malformed": _refused(429),
-    "503": _refused(503),
-    "408, 5xx except 503, request not processed": _server_error(502, processed=False),
-    "408, 5xx except 503, request processed": _server_error(522, processed=True),
+    "503 with ``message`` and ``code``": _refused(503),
+    "503, Retry-After in seconds": _refused(503),
+    "any other 503, request not processed": _server_error(503, processed=False),
+    "any other 503, request processed": _server_error(503, processed=True),
+    "408, other 5xx, request not processed": _server_error(502, processed=False),
+    "408, other 5xx, request processed": _server_error(522, processed=True),
     **{
         name: _permanent(first) if (first, *others) == REJECTED else _unclear(first)
         for name, (first, *others) in GROUPS.items()
@@ -215,7 +218,9 @@ real connection: once with a transient error, which occurs only once, and once w
   The task succeeds, because the key or the resource no longer exists.
 
 A request to create a key is retried only if the service cannot have processed it: the request was not sent, or the status shows that the
-service rejected it. The table contains all statuses that do. After any other status, ``api_key`` lists the keys again and fails with
+service rejected it. The table contains all statuses that do. A 503 shows it only if its body is an error of the service, which has the
+texts ``message`` and ``code``, or with ``Retry-After`` and a body that is not HTML. Gateways send any other 503, even when the connection
+to the service broke after they had passed the request on. After any other status, ``api_key`` lists the keys again and fails with
 ``orphaned_key``, because a gateway may send it when the service has created the key. The message names the key that may have been created,
 and how to revoke it.
 

@@ -63,9 +63,9 @@ def test_long_texts() -> None:
     assert str(ClouddbError(longest + "x")) == f"{longest[1:]}…"
 
 
-# Statuses that say that the request was not carried out, and those after which it may be later.
+# Statuses that say that the request was not carried out, and those of them after which it may be later.
 PERMANENTLY = {*range(400, 408), *range(409, 418), 421, 422, 425, 426, 428, 431, 451} - {406, 416}
-TEMPORARILY = {423, 429, 503}
+TEMPORARILY = {423, 429}
 
 
 @pytest.mark.parametrize("status", [101, *range(300, 600), 600, 999])

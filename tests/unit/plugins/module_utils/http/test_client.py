@@ -21,7 +21,13 @@ from ansible_collections.clouddb.control.plugins.module_utils._http.errors impor
 from ansible_collections.clouddb.control.plugins.module_utils._http.session import COLLECTION_VERSION
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EPOCH
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import API_KEY, METHODS, Serve, each_method
-from ansible_collections.clouddb.control.tests.unit.support.scripted_service import HANG_UP, Reply, reply
+from ansible_collections.clouddb.control.tests.unit.support.scripted_service import (
+    CUT_OFF,
+    HANG_UP,
+    NOT_NOW,
+    Reply,
+    reply,
+)
 
 # Requests
 
@@ -104,7 +110,7 @@ def test_an_error_status_raises_a_typed_error_with_details(serve: Serve, status:
 
 @pytest.mark.parametrize(
     "method, earlier, hides",
-    [("GET", HANG_UP, False), ("DELETE", HANG_UP, True), ("DELETE", reply({}, 502), True), ("DELETE", reply({}, 503), False)],
+    [("GET", HANG_UP, False), ("DELETE", HANG_UP, True), ("DELETE", reply({}, 502), True), ("DELETE", CUT_OFF, True), ("DELETE", NOT_NOW, False)],
 )  # fmt: skip
 def test_an_accepted_status_may_hide_what_an_earlier_attempt_has_done(
     serve: Serve, method: str, earlier: Reply, hides: bool

@@ -31,7 +31,9 @@ from ansible_collections.clouddb.control.tests.unit.support.scripted_client impo
     each_method,
 )
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import (
+    CUT_OFF,
     HANG_UP,
+    NOT_NOW,
     RESET,
     SILENCE,
     Reply,
@@ -100,9 +102,11 @@ def test_after_a_broken_response_the_service_may_have_acted(
     assert len(served.clock.pauses) == attempts - 1
 
 
-@pytest.mark.parametrize("status", [423, 429, 503])
-def test_post_is_retried_after_a_refusal(serve: Serve, status: int) -> None:
-    served = serve(reply({}, status), OK)
+@pytest.mark.parametrize(
+    "refusal", [reply({}, 423), reply({}, 429), NOT_NOW, reply(b"closed for an hour", 503, Retry_After="3600")]
+)
+def test_post_is_retried_after_a_refusal(serve: Serve, refusal: Reply) -> None:
+    served = serve(refusal, OK)
     assert METHODS["POST"](served.client).attempts == 2
     assert [request.json for request in served.requests] == [{"key_name": "ci"}] * 2
 
@@ -197,7 +201,7 @@ def test_api_timeout_bounds_silence(
 def test_the_status_counts_if_the_body_of_an_error_cannot_be_read(
     serve: Serve, headers: dict[str, str], body: bytes
 ) -> None:
-    refused, denied, failed = (reply(body, status, **headers) for status in (503, 401, 500))
+    refused, denied, failed = (reply(body, status, **headers) for status in (429, 401, 500))
     assert serve(refused, OK).client.post("api_keys", body={"key_name": "x"}).attempts == 2
     assert isinstance(fails(serve(denied), "POST"), Unauthorized)
     assert fails(serve(failed), "POST").details["status"] == 500
@@ -299,9 +303,30 @@ def test_the_session_file_imports_without_requests(monkeypatch: pytest.MonkeyPat
     assert session.REQUESTS_IMPORT_ERROR is None
 
 
-@pytest.mark.parametrize("status", [500, 502, 504])
-def test_post_is_not_retried_if_the_service_may_have_acted(serve: Serve, status: int) -> None:
-    served = serve(reply({"message": "oh"}, status))
-    error = fails(served, "POST")
+@pytest.mark.parametrize("method", ["POST", "PATCH"])
+@pytest.mark.parametrize(
+    "error_reply",
+    [
+        *(reply({"message": "oh", "code": ""}, status) for status in (500, 502, 504)),
+        CUT_OFF,
+        reply(b"", 503),
+        reply(b"<html>", 503),
+        reply([{"message": "oh", "code": ""}], 503),
+        reply(b"[" * 100_000, 503),
+        # https://github.com/senaite/senaite.lims/issues/41
+        reply(b"<!DOCTYPE html>\n<html><title>503 Backend fetch failed</title></html>", 503, Retry_After="5"),
+        # https://github.com/anomalyco/sst/issues/2232
+        reply({"message": "Service Unavailable"}, 503),
+        # https://github.com/GoogleCloudPlatform/esp-v2/issues/430
+        reply({"message": "upstream connect error. reset reason: connection termination", "code": 503}, 503),
+    ],
+)
+def test_post_and_patch_are_not_retried_if_the_service_may_have_acted(
+    serve: Serve, method: str, error_reply: Reply
+) -> None:
+    served = serve(error_reply)
+    with pytest.raises(StatusError) as raised:
+        served.client.request(method, ["projects"], body={})
+    error = raised.value
     assert (error.attempts, error.may_have_acted, error.transient) == (1, True, True)
     assert served.clock.pauses == []

@@ -29,7 +29,13 @@ from ansible_collections.clouddb.control.plugins.module_utils._keys.api import (
     revoke_key,
 )
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import Serve
-from ansible_collections.clouddb.control.tests.unit.support.scripted_service import HANG_UP, Reply, reply
+from ansible_collections.clouddb.control.tests.unit.support.scripted_service import (
+    CUT_OFF,
+    HANG_UP,
+    NOT_NOW,
+    Reply,
+    reply,
+)
 
 FIRST, SECOND = "2026-11-21T08:00:00.000001Z", "2026-11-21T08:00:00.000002Z"
 # A service that does not accept a key says so twice.
@@ -184,8 +190,9 @@ def test_revocation_result_keeps_unknown_fields(serve: Serve) -> None:
     "replies, revocation",
     [
         ([reply({}, 404)], None),
-        ([reply({}, 503), reply({}, 404)], None),
-        ([HANG_UP, reply({}, 503), reply({}, 404)], REVOKED),
+        ([NOT_NOW, reply({}, 404)], None),
+        ([HANG_UP, NOT_NOW, reply({}, 404)], REVOKED),
+        ([CUT_OFF, reply({}, 404)], REVOKED),
         ([reply({}, 500), reply({}, 404)], REVOKED),
         # Without a usable response, the list says it.
         ([reply({"id": "7"}), reply([key(8)])], REVOKED),
@@ -210,8 +217,8 @@ def test_malformed_revocation_result_of_a_listed_key_raises(serve: Serve, body: 
     "replies, problem",
     [
         # The service refused all attempts, or all but the first.
-        ([reply({}, 503), reply({}, 401)], REFUSED_TEXT),
-        ([HANG_UP, reply({}, 503)], UNCONFIRMED_TEXT),
+        ([NOT_NOW, reply({}, 401)], REFUSED_TEXT),
+        ([HANG_UP, NOT_NOW], UNCONFIRMED_TEXT),
         # The service rejects the key of the client, which may be the one that was revoked: this says nothing.
         ([HANG_UP, reply({}, 401), *REJECTIONS], UNCONFIRMED_TEXT),
         ([HANG_UP, HANG_UP, *REJECTIONS], UNCONFIRMED_TEXT),
