@@ -66,8 +66,8 @@ class Rotation(NamedTuple):
         return list(keys[: keys.index(counted[-keep])]) if len(counted) >= keep else []
 
     def was_deployed(self, key: Key) -> bool:
-        """Whether the deployment of the key was completed, as far as there are records."""
-        return self.none_has_record or self.recorded[key["id"]].confirmed
+        """Whether the deployment of the key was completed. Without a record, that is not known, but the service accepted the key."""
+        return bool(key.get("last_used_at")) if self.none_has_record else self.recorded[key["id"]].confirmed
 
     def may_revoke(self) -> bool:
         """Whether it is known who uses the keys: by the records, or else because the user has named all hosts and the own key."""
@@ -192,7 +192,7 @@ def _reason_for_new_key(rotation: Rotation, max_age: timedelta) -> str:
     if rotation.all_have_records():
         without = rotation.unconfirmed(newest["id"])
         return f"key {newest['id']} is not confirmed on {names_text(without)}" if without else ""
-    if not newest.get("last_used_at"):
+    if not rotation.was_deployed(newest):
         return f"key {newest['id']} was never used, so its deployment was not completed"
     return ""
 

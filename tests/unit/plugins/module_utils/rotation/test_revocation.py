@@ -188,6 +188,16 @@ def test_without_records_a_key_that_somebody_else_uses_is_left(
     assert result["warnings"] == (warnings if is_left else [])
 
 
+def test_without_records_a_key_that_was_never_used_does_not_count_as_kept(keys: Keys) -> None:
+    """A run was killed before it deployed the key."""
+    account, ids = keys
+    account.keys[ids[1]]["last_used_at"] = None
+    options: dict[str, Any] = {"other_hosts": ["web1", "web2"], "own_key": "administrator", "keep": 1}
+    found = both(account, ids[2], **WITHOUT_RECORD)
+    assert run(account, "plan", *found, max_age="0", **options)["revoke"]
+    assert run(account, "revoke", *found, key_id=ids[2], **options)["revoked"] == []
+
+
 def test_with_records_a_late_use_is_not_a_reason(keys: Keys) -> None:
     account, ids = keys
     account.clock.elapsed += 86400
