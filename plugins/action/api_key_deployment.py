@@ -6,20 +6,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible.plugins.action import ActionBase
+from ..plugin_utils._fork import ForkAction, load
 
 
-class ActionModule(ActionBase):
+class ActionModule(ForkAction):
     """Runs the module on the host of the task."""
+
+    module = load(__name__)
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """The module's result, or the failure of a delegated task."""
-        result: dict[str, Any] = super().run(tmp, task_vars)
         host = str((task_vars or {}).get("inventory_hostname"))
         if self._task.delegate_to in (None, "", host):
-            return {**result, **self._execute_module(task_vars=task_vars)}
+            return super().run(tmp, task_vars)
         message = (
             f"The task is delegated to {self._task.delegate_to}, which can't confirm what {host} holds. Nothing was changed. "
             "Remove delegate_to from the task, the role and the blocks around them."
         )
-        return {**result, "failed": True, "msg": message, "failure": {"kind": "deployment_refused"}}
+        return {"failed": True, "msg": message, "failure": {"kind": "deployment_refused"}}

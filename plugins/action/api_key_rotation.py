@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible.plugins.action import ActionBase
+from ..plugin_utils._fork import ForkAction, load
 
 RENAMED = {
     "api_key_rotation_hand_over_tasks": "api_key_rotation_deploy_tasks",
@@ -14,12 +14,13 @@ RENAMED = {
 }
 
 
-class ActionModule(ActionBase):
+class ActionModule(ForkAction):
     """Runs the module, with a strategy in which all hosts confirm a step before the next one begins."""
+
+    module = load(__name__)
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """The module's result, or the failure in a play with another strategy. Names the variables that have another name now."""
-        result: dict[str, Any] = super().run(tmp, task_vars)
         variables = task_vars or {}
         for name in RENAMED.keys() & variables.keys():
             self._display.deprecated(
@@ -28,10 +29,10 @@ class ActionModule(ActionBase):
         strategy = str(self._task.get_play().strategy)
         # The strategy debug is linear as well, and so are those of other collections that are named so.
         if strategy.rpartition(".")[2] == "debug" or strategy.endswith("linear"):
-            return {**result, **self._execute_module(task_vars=task_vars)}
+            return super().run(tmp, task_vars)
         message = (
             f"The rotation requires the strategy linear, and the play has {strategy}. No key was created or revoked. "
             "Set strategy: linear in the play."
         )
         hosts = list(variables.get("ansible_play_hosts_all", []))
-        return {**result, "failed": True, "msg": message, "failure": {"kind": "rotation_refused", "hosts": hosts}}
+        return {"failed": True, "msg": message, "failure": {"kind": "rotation_refused", "hosts": hosts}}

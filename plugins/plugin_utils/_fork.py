@@ -1,0 +1,231 @@
+# Copyright (c) clouddb.control contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Runs the module in a fork of the task's own process, where Ansible would start the same Python for it on this machine.
+
+The module is still a process of its own. Ansible prepares its options and reads its result, as always: a connection that
+forks takes the place of the local one. Everything private of ansible-core that the collection uses is in this file, and was
+seen in ansible-core 2.16 to 2.22. If it is not as expected, the module runs the ordinary way. Keeps P5 and P12.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+import json
+import os
+import signal
+import sys
+import time
+import traceback
+from types import ModuleType
+from typing import Any, NoReturn
+
+from ansible import constants
+from ansible.executor import module_common
+from ansible.module_utils import basic
+from ansible.module_utils.parsing.convert_bool import boolean
+from ansible.plugins.action import ActionBase
+from ansible.plugins.action.normal import ActionModule as NormalAction
+from ansible.plugins.connection.local import Connection as LocalConnection
+
+MODULES = __name__.rpartition(".plugin_utils.")[0] + ".modules."
+# What Python, its libraries and the loader read only when a process starts.
+READ_AT_START = ("PYTHON", "LD_", "LC_", "LANG", "OPENSSL_", "MALLOC_", "GLIBC_")
+PROFILE = "legacy"
+
+
+def load(action: str) -> ModuleType | None:
+    """The module of the action plugin with this C(__name__). Ansible loads the plugin before it forks the processes of the tasks."""
+    threshold = gc.get_threshold()
+    try:
+        return importlib.import_module(MODULES + action.rpartition(".")[2])
+    except Exception:  # pylint: disable=broad-except
+        return None  # the ordinary way shows what is wrong with it
+    finally:
+        gc.set_threshold(*threshold)
+
+
+class ForkAction(NormalAction):
+    """Like Ansible's action for all modules; C(module) is what load() has returned."""
+
+    module: ModuleType | None = None
+    _connection: Any
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        """The module's result."""
+        try:
+            obstacle = self._obstacle(task_vars or {})
+        except Exception as error:  # pylint: disable=broad-except
+            obstacle = f"{type(error).__name__}: {error}"
+        if obstacle:
+            self._display.vvv(f"clouddb.control: The module runs in a process that Ansible starts. {obstacle}")
+        else:
+            self._connection = ForkConnection(self._connection, self.module)
+        result: dict[str, Any] = super().run(tmp, task_vars)
+        return result
+
+    def _obstacle(self, task_vars: dict[str, Any]) -> str:
+        """Why the module can't run in a fork; empty if it can."""
+        environment: dict[str, Any] = {}
+        self._compute_environment_string(environment)
+        connection, shell = self._connection, self._connection._shell
+        is_allowed = boolean(self._templar.template(task_vars.get("clouddb_fork", True)), strict=False)
+        rlimit = constants.config.get_config_value("PYTHON_MODULE_RLIMIT_NOFILE", variables=task_vars)
+        python = self._interpreter(task_vars)
+        # In the order in which a user would look for it.
+        obstacles = {
+            "The variable clouddb_fork is false.": not is_allowed,
+            "The libraries of this system do not survive a fork.": sys.platform != "linux",
+            "The connection is not local.": type(connection) is not LocalConnection,
+            "The task has become.": connection.become is not None,
+            "The task has async.": bool(self._task.async_val),
+            "ANSIBLE_KEEP_REMOTE_FILES is set.": constants.DEFAULT_KEEP_REMOTE_FILES,
+            "python_module_rlimit_nofile is set.": bool(rlimit),
+            "The shell is not /bin/sh.": (constants.DEFAULT_EXECUTABLE, shell.SHELL_FAMILY) != ("/bin/sh", "sh"),
+            "Python reads a variable of environment when it starts.": any(
+                str(name).startswith(READ_AT_START) for name in environment
+            ),
+            f"The Python of the host ({python}) is not that of the controller.": not is_own_python(python),
+            "The module can't be imported on the controller.": self.module is None,
+            "Another plugin has replaced a part of Ansible.": type(self)._execute_module
+            is not ActionBase._execute_module,
+            "This version of ansible-core passes options in an unknown way.": not hasattr(basic, "_ANSIBLE_ARGS"),
+        }
+        return next((text for text, applies in obstacles.items() if applies), "")
+
+    def _interpreter(self, task_vars: dict[str, Any]) -> str:
+        """The Python of the host; C(auto) as long as Ansible has to discover it."""
+        if self._task.delegate_to:
+            task_vars = task_vars["ansible_delegated_vars"][self._task.delegate_to]
+        configured = constants.config.get_config_value("INTERPRETER_PYTHON", variables=task_vars)
+        path = str(self._templar.template(configured) or "auto").strip()
+        if path.startswith("auto"):
+            path = task_vars.get("ansible_facts", {}).get("discovered_interpreter_python") or "auto"
+        return str(path)
+
+    def _configure_module(self, module_name: str, module_args: dict[str, Any], task_vars: dict[str, Any]) -> Any:
+        """What Ansible passes to the connection: for a fork the options only, which the module has them in already."""
+        connection = self._connection
+        if not isinstance(connection, ForkConnection):
+            return super()._configure_module(module_name, module_args, task_vars)
+        self._compute_environment_string(connection.environment)
+        connection.arguments = encoded({"ANSIBLE_MODULE_ARGS": module_args})
+        shebang, path = f"#!{sys.executable}", connection.module.__file__
+        if not hasattr(module_common, "_BuiltModule"):  # ansible-core up to 2.18
+            return "new", shebang, connection.arguments, path
+        built = module_common._BuiltModule(
+            b_module_data=connection.arguments, module_style="new", shebang=shebang, serialization_profile=PROFILE
+        )
+        return built, path
+
+
+class ForkConnection:
+    """A local connection that calls the main() of a module in a fork, instead of starting Python with it."""
+
+    # The module needs no file. From ansible-core 2.19 on, is_pipelining_enabled() says so.
+    always_pipeline_modules = True
+
+    def __init__(self, connection: Any, module: Any):
+        self._connection = connection
+        self.module = module
+        self.arguments = b""
+        self.environment: dict[str, Any] = {}
+        self.cwd: bytes | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._connection, name)
+
+    def is_pipelining_enabled(self, wrap_async: bool = False) -> bool:
+        """Always, as the module needs no file."""
+        return True
+
+    def exec_command(self, cmd: str, in_data: bytes | None = None, sudoable: bool = True) -> tuple[int, bytes, bytes]:
+        """The exit status, output and standard error of the module, or of any other command."""
+        if not in_data or in_data is not self.arguments:
+            result: tuple[int, bytes, bytes] = self._connection.exec_command(cmd, in_data=in_data, sudoable=sudoable)
+            return result
+        # Not files, because the output may hold a secret.
+        with os.fdopen(os.memfd_create("stdout"), "rb") as stdout, os.fdopen(os.memfd_create("stderr"), "rb") as stderr:
+            pid = os.fork()
+            if not pid:
+                self._be_module(stdout.fileno(), stderr.fileno())
+            status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+            for file in (stdout, stderr):
+                file.seek(0)
+            # A shell would return 128 and the number of the signal.
+            return status if status >= 0 else 128 - status, stdout.read(), stderr.read()
+
+    def _be_module(self, stdout: int, stderr: int) -> NoReturn:
+        """Do what a Python that Ansible starts does, and end this process."""
+        status = 1
+        try:
+            gc.freeze()  # a search for reference cycles would copy the memory of the parent
+            for number in (signal.SIGTERM, signal.SIGALRM):
+                signal.signal(number, signal.SIG_DFL)
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            replace_descriptors(stdout, stderr)
+            sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w")  # noqa: SIM115
+            if self.cwd:
+                os.chdir(self.cwd)
+            os.environ.update({name: str(value) for name, value in self.environment.items()})
+            time.tzset()
+            with contextlib.suppress(ImportError):  # ansible-core up to 2.18
+                from ansible.module_utils import _internal
+
+                _internal.is_controller = False  # so that the result has the warnings
+            basic._ANSIBLE_ARGS, basic._ANSIBLE_PROFILE = self.arguments, PROFILE
+            self.module.main()
+        except SystemExit as end:
+            status = end.code if isinstance(end.code, int) else 0
+        except BaseException as error:  # pylint: disable=broad-except
+            show_exception(error)
+        finally:
+            with contextlib.suppress(Exception):
+                sys.stdout.flush()
+                sys.stderr.flush()
+            os._exit(status)
+
+
+def is_own_python(path: str) -> bool:
+    """Whether it is the Python of this process, even by another name in the same directory."""
+    with contextlib.suppress(OSError):
+        return os.path.dirname(path) == os.path.dirname(sys.executable) and os.path.samefile(path, sys.executable)
+    return False
+
+
+def encoded(arguments: dict[str, Any]) -> bytes:
+    """The options as Ansible sends them to a module."""
+    try:
+        from ansible.module_utils.common.json import Direction, get_module_encoder
+    except ImportError:  # ansible-core up to 2.18
+        from ansible.module_utils.common.json import AnsibleJSONEncoder
+
+        return json.dumps(arguments, cls=AnsibleJSONEncoder, vault_to_text=True).encode()
+    return json.dumps(arguments, cls=get_module_encoder(PROFILE, Direction.CONTROLLER_TO_MODULE)).encode()
+
+
+def replace_descriptors(stdout: int, stderr: int) -> None:
+    """Let the process write to C(stdout) and C(stderr), and to nothing else that its parent has open.
+
+    A reader of that would wait for a module that outlives its task. The others are not closed: a log of the parent would
+    otherwise be written to whatever the module opens next.
+    """
+    null = os.open(os.devnull, os.O_RDWR)
+    for descriptor, source in enumerate((null, stdout, stderr)):
+        os.dup2(source, descriptor)
+    for descriptor in map(int, os.listdir("/proc/self/fd")):
+        with contextlib.suppress(OSError):  # that of the list is closed by now
+            if descriptor > 2 and os.fstat(descriptor):
+                os.dup2(null, descriptor)
+
+
+def show_exception(error: BaseException) -> None:
+    """Print what Ansible prints when an exception ends a module."""
+    try:
+        from ansible.module_utils._internal._ansiballz import _loader
+    except ImportError:  # ansible-core up to 2.18
+        traceback.print_exc()
+    else:
+        with contextlib.suppress(SystemExit):
+            _loader._handle_exception(error, PROFILE)
