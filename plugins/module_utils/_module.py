@@ -31,8 +31,6 @@ RunFunction = Callable[..., dict[str, Any]]
 MAY_LACK_VALUE = frozenset(
     {"id", "project", "project_id", "branch", "branch_id", "parent", "endpoint_id", "operation_id", "operations"}
 )
-# What the action plugin of a module with the option C(progress) passes beside its options.
-PROGRESS_ARGUMENTS = ("_state", "_stop_when")
 
 
 class ControlModule(AnsibleModule):
@@ -59,7 +57,7 @@ class ControlModule(AnsibleModule):
             if connection.api_key:
                 self.no_log_values.update(encodings(connection.api_key))
             client = Client(connection)
-            result = function({**self.params, **self.progress_arguments}, client, self.check_mode)
+            result = function(self.params, client, self.check_mode)
             end = self.exit_json
         except ClouddbError as error:
             result = error.as_result()
@@ -92,8 +90,6 @@ class ControlModule(AnsibleModule):
     def _load_params(self) -> None:
         """Read the options as Ansible has sent them. In check mode, an earlier task would provide an id or a key without a value."""
         super()._load_params()
-        expected = PROGRESS_ARGUMENTS if "progress" in self.argument_spec else ()
-        self.progress_arguments = {name: self.params.pop(name) for name in expected if name in self.params}
         if self.params.get("_ansible_check_mode"):
             # The key in the environment has the same access (api.md, Authentication).
             if _lacks_value(self.params.get("api_key")):

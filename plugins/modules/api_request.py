@@ -253,10 +253,10 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
 
 
 def _shown(result: Mapping[str, Any], client: Client, params: Mapping[str, Any]) -> dict[str, Any]:
-    """The result without secrets, except for what the next run of the module needs."""
+    """The result without secrets."""
     fields = params["secret_fields"]
     exposed = ("json", "object", "operations") if params["expose_secrets"] else ()
-    hidden = {name: value for name, value in result.items() if name not in exposed and not name.startswith("_")}
+    hidden = {name: value for name, value in result.items() if name not in exposed}
     # The service's texts may quote a secret of the response.
     client.hide(*secret_texts(hidden, fields))
     return {**result, **client.connection.masked(hidden, fields)}
@@ -269,7 +269,7 @@ def _run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[st
         return read(client, plan, check_mode)
     if check_mode:
         return preview(client, plan)
-    return Engine(client, plan, limits, lock_timeout).run(params.get("_state"))
+    return Engine(client, plan, limits, lock_timeout).run()
 
 
 def main() -> None:

@@ -142,12 +142,8 @@ from ..module_utils._untrusted import is_id
 def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
     """The task's result; in check mode after a single poll."""
     limits = limits_from(params, integer(params, "workers", 1, MAX_WORKERS))
-    saved = params.get("_state")
-    if saved:
-        state = WaitState.from_json(client.clock, saved)
-    else:
-        state = WaitState(client.clock, limits.timeout)
-        _set_operations(state, params, client, check_mode)
+    state = WaitState(client.clock, limits.timeout)
+    _set_operations(state, params, client, check_mode)
     wait = Wait(client, limits, state)
     return {"changed": False, **(wait.poll_once() if check_mode else wait.run())}
 

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from functools import partial
@@ -17,16 +16,15 @@ from .._parallel import in_parallel
 from .._timestamps import duration
 from .api import PAGE_SIZE, Selection, selected_pages
 from .poll import poll_operations
+from .progress import Progress
 from .status import ENDED
-from .wait_failure import WaitFailed, aborted, operations_failed, timed_out
+from .wait_failure import aborted, operations_failed, timed_out
 from .wait_state import OperationRef, UnfinishedOperations, WaitState
 
 FIRST_POLL_INTERVAL = 0.2
 POLL_INTERVAL_GROWTH = 1.5
 # How long after the deadline the last poll may end, so that it still sees what finished since the poll before.
 LAST_POLL_SECONDS = 1.0
-# This close to the deadline a run does not stop early: the next one might start too late for the last poll.
-MIN_SECONDS_TO_RESUME = 5.0
 
 # The one place of types and defaults; the argument specs are made of it.
 WAIT_OPTIONS: dict[str, dict[str, Any]] = {
@@ -37,37 +35,20 @@ WAIT_OPTIONS: dict[str, dict[str, Any]] = {
 }
 
 
-class StopWhen(NamedTuple):
-    """When a run returns before the wait is over, so that its progress can be shown.
-
-    It returns once a status has changed, but not before C(min_seconds), and always after C(max_seconds), even between
-    two polls.
-    """
-
-    min_seconds: float
-    max_seconds: float
-
-
 class Limits(NamedTuple):
     """C(timeout): seconds until the deadline. C(interval): maximum seconds between polls. C(failed_grace): seconds that a failed
-    operation has to be retried by the platform. C(workers): projects polled in parallel. C(stop_when): None for never."""
+    operation has to be retried by the platform. C(workers): projects polled in parallel."""
 
     timeout: float
     interval: float
     failed_grace: float
     workers: int = 1
-    stop_when: StopWhen | None = None
 
 
 def limits_from(params: Mapping[str, Any], workers: int = 1) -> Limits:
     """The limits in the options of a wait that polls this number of projects in parallel. Raises InvalidOption."""
-    stop_when = params.get("_stop_when")
     return Limits(
-        duration(params, "timeout"),
-        duration(params, "interval", zero=False),
-        duration(params, "failed_grace"),
-        workers,
-        StopWhen(**stop_when) if stop_when else None,
+        duration(params, "timeout"), duration(params, "interval", zero=False), duration(params, "failed_grace"), workers
     )
 
 
@@ -78,31 +59,30 @@ def poll_interval(polls: int, longest: float) -> float:
 
 
 class Wait:
-    """One run of a wait: polls the operations of C(state) and records in it what the service returns."""
+    """Polls the operations of C(state) and records in it what the service returns. Writes the changes to C(progress)."""
 
-    def __init__(self, client: Client, limits: Limits, state: WaitState):
+    def __init__(self, client: Client, limits: Limits, state: WaitState, progress: Progress | None = None):
         self._limits, self._state, self._clock = limits, state, client.clock
-        self._began = state.elapsed()
+        self._progress = progress or Progress(client.clock)
         deadline = Deadline.after(client.clock, state.remaining() + LAST_POLL_SECONDS)
         # The next poll is the retry, whatever api_retries says, so that the deadline holds.
         self._client = client.with_deadline(deadline)
         self._retrying_client = client.with_deadline(deadline, retries=True)
 
     def run(self) -> dict[str, Any]:
-        """Poll until all operations have succeeded, or C(stop_when) ends this run; the task's result.
-
-        With C(stop_when), the result (also that of a failure) has C(_changes), the status changes of this run, and,
-        unless the wait is over, C(_state), from which the next run resumes. Raises WaitFailed.
-        """
-        progress: dict[str, Any] = {"_changes": self._state.changes} if self._limits.stop_when else {}
-        try:
-            self._poll_until_over()
-        except WaitFailed as failure:
-            failure.result.update(progress)
-            raise
-        if not self._state.has_succeeded():
-            progress["_state"] = self._state.to_json()
-        return {**self._state.result(), **progress}
+        """Poll until all operations have succeeded; the task's result. Raises WaitFailed."""
+        state = self._state
+        while not state.has_succeeded():
+            pause = state.next_poll_at - state.elapsed()
+            if pause > 0:
+                self._clock.sleep(pause)
+            errors = self._poll(self._client)
+            if not state.has_succeeded() and max(state.next_poll_at, state.elapsed()) >= state.timeout:
+                raise timed_out(state, errors[-1] if errors else None, self._limits.timeout)
+            interval = poll_interval(state.polls, self._limits.interval)
+            interval = max([interval, *(error.retry_after or 0.0 for error in errors)])
+            state.next_poll_at = min(state.elapsed() + interval, state.timeout)
+        return state.result()
 
     def poll_once(self) -> dict[str, Any]:
         """Poll once, and retry each request until the deadline; the task's result.
@@ -113,30 +93,6 @@ class Wait:
         if errors:
             raise errors[0]
         return self._state.result()
-
-    def _poll_until_over(self) -> None:
-        state = self._state
-        while not state.has_succeeded():
-            stop_at = self._stop_at()
-            pause = min(stop_at, state.next_poll_at) - state.elapsed()
-            if pause > 0:
-                self._clock.sleep(pause)
-            if stop_at < state.next_poll_at:
-                return
-            errors = self._poll(self._client)
-            if not state.has_succeeded() and max(state.next_poll_at, state.elapsed()) >= state.timeout:
-                raise timed_out(state, errors[-1] if errors else None, self._limits.timeout)
-            interval = poll_interval(state.polls, self._limits.interval)
-            interval = max([interval, *(error.retry_after or 0.0 for error in errors)])
-            state.next_poll_at = min(state.elapsed() + interval, state.timeout)
-
-    def _stop_at(self) -> float:
-        """When this run returns, unless the wait is over before; infinite: then only."""
-        if not self._limits.stop_when:
-            return math.inf
-        min_seconds, max_seconds = self._limits.stop_when
-        stop_at = max(self._began + (min_seconds if self._state.changes else max_seconds), self._state.elapsed())
-        return stop_at if self._state.timeout - stop_at >= MIN_SECONDS_TO_RESUME else math.inf
 
     def _poll(self, client: Client) -> list[RequestFailed]:
         """Poll all that has not succeeded; the transient errors. Raises WaitFailed."""
@@ -150,6 +106,7 @@ class Wait:
         permanent: list[RequestFailed] = []
         # All of them end by the deadline, and the states that they record belong to the result.
         in_parallel(partial(self._fetch, transient, permanent), fetches, self._limits.workers)
+        self._progress.report(self._state)
         failed = self._state.failed(self._limits.failed_grace)
         if permanent:
             raise aborted(self._state, failed, permanent[0]) from permanent[0]

@@ -1,13 +1,10 @@
 # Copyright (c) clouddb.control contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The state of a wait. It has a JSON form, so that one process can resume the wait that another one has begun.
-
-Keeps P3, P4 and P10.
-"""
+"""The state of a wait. Keeps P3, P4 and P10."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from .._clock import Clock
@@ -42,7 +39,6 @@ class WaitState:
     - C(accepts_failure): whether the wait is over, and has succeeded, once no operation is unfinished.
     - C(recorded_at): when the state of an operation was last polled.
     - C(polls), C(next_poll_at): number of polls so far, and when the next one is due.
-    - C(changes): status changes that this process has seen, each the operation with C(previous_status) and C(elapsed).
     """
 
     def __init__(
@@ -62,12 +58,12 @@ class WaitState:
         self.unknown_statuses: set[str] = set()
         self.polls = 0
         self.next_poll_at = 0.0
-        self.changes: list[dict[str, Any]] = []
+        self._changes: list[dict[str, Any]] = []
         self._clock = clock
         self._started = clock.monotonic()
 
     def elapsed(self) -> float:
-        """Seconds since the wait began, those between two processes included."""
+        """Seconds since the wait began."""
         return self._clock.monotonic() - self._started
 
     def remaining(self) -> float:
@@ -81,15 +77,18 @@ class WaitState:
         self.operations[ref] = operation
         self.recorded_at[ref] = elapsed
         if previous and previous["status"] != status:
-            self.changes.append(
-                {**operation, **ref._asdict(), "previous_status": previous["status"], "elapsed": round(elapsed, 3)}
-            )
+            self._changes.append({**operation, **ref._asdict(), "previous_status": previous["status"]})
         if status == "failed":
             self.failed_since.setdefault(ref, elapsed)
         else:
             self.failed_since.pop(ref, None)
         if status not in STATUSES:
             self.unknown_statuses.add(status)
+
+    def new_changes(self) -> list[dict[str, Any]]:
+        """The status changes since the last call, each the operation with C(previous_status)."""
+        changes, self._changes = self._changes, []
+        return changes
 
     def expect(self, operation: Operation) -> None:
         """Wait for an operation that a response has named; it has not been polled."""
@@ -145,36 +144,3 @@ class WaitState:
                 for status in sorted(self.unknown_statuses)
             ],
         }
-
-    def to_json(self) -> dict[str, Any]:
-        """All but the changes, for another process of the same machine. C(remaining) is for whoever starts that process."""
-        return {
-            "timeout": self.timeout,
-            "accepts_failure": self.accepts_failure,
-            "elapsed": self.elapsed(),
-            "remaining": self.remaining(),
-            "saved_at": self._clock.monotonic(),
-            "operations": [[*ref, operation] for ref, operation in self.operations.items()],
-            "unlisted": self.unlisted,
-            "failed_since": [[*ref, since] for ref, since in self.failed_since.items()],
-            "recorded_at": [[*ref, moment] for ref, moment in self.recorded_at.items()],
-            "unknown_statuses": sorted(self.unknown_statuses),
-            "polls": self.polls,
-            "next_poll_at": self.next_poll_at,
-        }
-
-    @classmethod
-    def from_json(cls, clock: Clock, saved: Mapping[str, Any]) -> WaitState:
-        """What to_json() returned; the time since then counts."""
-        # The monotonic clock is the same in all processes of a machine. It begins anew when the machine is restarted.
-        state = cls(clock, saved["timeout"], accepts_failure=saved["accepts_failure"])
-        state._started -= saved["elapsed"] + max(0.0, state._started - saved["saved_at"])
-        if saved["unlisted"]:
-            state.unlisted = UnfinishedOperations(*saved["unlisted"])
-        state.operations = {OperationRef(*ref): operation for *ref, operation in saved["operations"]}
-        state.failed_since = {OperationRef(*ref): since for *ref, since in saved["failed_since"]}
-        state.recorded_at = {OperationRef(*ref): moment for *ref, moment in saved["recorded_at"]}
-        state.unknown_statuses = set(saved["unknown_statuses"])
-        state.polls = saved["polls"]
-        state.next_poll_at = saved["next_poll_at"]
-        return state

@@ -117,9 +117,9 @@ def _changeable(kind: Kind, target: Target) -> dict[str, Any]:
 
 def declare(kind: Kind, params: Mapping[str, Any], client: Client, check_mode: bool) -> Result:
     """The result of the module about this kind of resource. Raises what the engine of api_request raises, and ResourceNotFound."""
-    limits, saved, is_present = limits_from(params), params.get("_state"), params["state"] == "present"
+    limits, is_present = limits_from(params), params["state"] == "present"
 
-    def send(target: Target, method: str, earlier: Result | None = None, state: Any = None) -> Result:
+    def send(target: Target, method: str, earlier: Result | None = None) -> Result:
         plan = plan_for(kind, target, method, params["wait"])
         if check_mode:
             result = preview(client, plan)
@@ -130,28 +130,21 @@ def declare(kind: Kind, params: Mapping[str, Any], client: Client, check_mode: b
                 result["warnings"].append(f"{problem}. Unless an earlier task creates it, this task will fail.")
             return result
         try:
-            result = Engine(client, plan, limits, limits.timeout, earlier).run(state)
+            return Engine(client, plan, limits, limits.timeout, earlier).run()
         except StatusError as error:
             if error.request.method != "GET" and error.status in REFUSALS and (refused := _refusal(kind, client, plan)):
                 refused.details = {**error.details, **refused.details}
                 raise refused from error
             raise
-        if "_state" in result:
-            # The next run of the module does not look up the parents again.
-            result["_state"].update(target=target._asdict(), method=method)
-        return result
 
     try:
-        if saved:
-            target, method = Target(**saved["target"]), saved["method"]
-        else:
-            target = _target(kind, params, client, check_mode and is_present)
-            method = "DELETE" if not is_present else "PATCH" if "id" in target.match else "POST"
-            if method == "PATCH" and not target.fields.keys().isdisjoint(kind.fixed.values()):
-                _require_fixed(kind, target, preview(client, plan_for(kind, target, method, False))["object"])
-        result = send(target, method, state=saved)
+        target = _target(kind, params, client, check_mode and is_present)
+        method = "DELETE" if not is_present else "PATCH" if "id" in target.match else "POST"
+        if method == "PATCH" and not target.fields.keys().isdisjoint(kind.fixed.values()):
+            _require_fixed(kind, target, preview(client, plan_for(kind, target, method, False))["object"])
+        result = send(target, method)
         found = result["object"]
-        if is_present and found and not result["changed"] and "_state" not in result:
+        if is_present and found and not result["changed"]:
             _require_fixed(kind, target, found)
             target = _for_existing(kind, target, params, found)
             if method == "POST" and not contains(found, _changeable(kind, target)):

@@ -9,8 +9,8 @@ somebody else was faster, and while a list lags, the resource is observed again.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
 from .._clock import Deadline
@@ -19,11 +19,11 @@ from .._http.errors import NotFound, RequestFailed, StatusError, UnexpectedRespo
 from .._http.response import Response
 from .._http.session import LOCKED
 from .._operations.api import Operation
+from .._operations.progress import Progress
 from .._operations.status import SUCCEEDED
 from .._operations.wait import LAST_POLL_SECONDS, Limits, Wait, poll_interval
 from .._operations.wait_failure import WaitFailed
 from .._operations.wait_state import UnfinishedOperations, WaitState
-from .._timestamps import parse_timestamp
 from .compare import contains, differing, fields_of
 from .lookup import label_of
 from .observe import Observation, observe, shown_resource
@@ -55,94 +55,75 @@ CONFLICT_STATUSES, GONE_STATUSES = frozenset({409, 412}), frozenset({404, 410})
 SETTLING_SECONDS = 30.0
 
 
-class Memory:
-    """What has happened so far, in values that JSON can express, so that another process can continue."""
-
-    def __init__(self, **saved: Any) -> None:
-        # By the monotonic clock, which all processes of a machine share. The deadlines are None until a wait begins.
-        self.started = 0.0
-        self.deadline: float | None = None
-        self.lock_deadline: float | None = None
-        # Whether the request was sent, other than to a locked project: it is not sent again.
-        self.sent = False
-        # When the request was first sent, by the service's clock.
-        self.sent_at: str | None = None
-        # Whether the service has carried it out, or may have.
-        self.changed = False
-        # Those of the response.
-        self.status: int | None = None
-        self.json: Any = None
-        # The resource before the request, and as it was last seen.
-        self.before: Resource | None = None
-        self.known: Resource | None = None
-        # The operations about the resource, and whether they were waited for.
-        self.operations: list[Operation] = []
-        self.has_waited = False
-        self.polls = 0
-        self.warnings: list[str] = []
-        vars(self).update(saved)
-
-
 class Engine:
-    """One run of a task: C(memory) is what the next run has to know, the rest belongs to this one.
+    """One run of a task.
 
-    C(error) is what went wrong with the request, until an observation shows that nothing did; that has to be known at
-    C(settled_at). C(earlier): the result of what the task has done before, whose time counts: another request, which was not
-    sent, but waited for the resource, or the deletion of other branches.
+    C(earlier): the result of what the task has done before, whose time counts: another request, which was not sent, but waited
+    for the resource, or the deletion of other branches.
     """
 
     def __init__(
         self, client: Client, plan: Plan, limits: Limits, lock_timeout: float, earlier: Result | None = None
     ) -> None:
         self._client, self._plan, self._limits, self._lock_timeout = client, plan, limits, lock_timeout
-        self._began = client.clock.monotonic()
         earlier = earlier or result_of()
-        kept = {name: earlier[name] for name in ("operations", "polls", "warnings")}
-        self._memory = Memory(started=self._began - earlier["elapsed"], **kept)
+        self._started = client.clock.monotonic() - earlier["elapsed"]
         self._timeout = max(0.0, limits.timeout - earlier["elapsed"])
+        # By the monotonic clock; None until a wait begins.
+        self._deadline: float | None = None
+        self._lock_deadline: float | None = None
+        # Whether the request was sent, other than to a locked project: it is not sent again.
+        self._sent = False
+        # When the request was first sent, by the service's clock.
+        self._sent_at: datetime | None = None
+        # Whether the service has carried it out, or may have.
+        self._changed = False
+        # Those of the response.
+        self._status: int | None = None
+        self._json: Any = None
+        # The resource before the request, and as it was last seen.
+        self._before: Resource | None = None
+        self._known: Resource | None = None
+        # The operations about the resource, and whether they were waited for.
+        self._operations: list[Operation] = list(earlier["operations"])
+        self._has_waited = False
+        self._polls: int = earlier["polls"]
+        self._warnings: list[str] = list(earlier["warnings"])
+        # What went wrong with the request, until an observation shows that nothing did; that has to be known at this time.
         self._error: RequestFailed | None = None
         self._settled_at = math.inf
+        # The unfinished operations of a locked project.
         self._locking: list[str] = []
         self._pauses = 0
-        self._changes: list[Operation] = earlier.get("_changes", [])
+        self._progress = Progress(client.clock)
 
-    def run(self, saved: Mapping[str, Any] | None = None) -> Result:
-        """Do what the plan asks for; the task's result. C(saved) is the C(_state) of a result that C(stop_when) ended early.
-
-        Raises what Client raises, ResourceError and WaitFailed.
-        """
-        result = None
-        if saved:
-            self._memory = Memory(**saved["memory"])
-            self._settled_at = self._began + SETTLING_SECONDS
-            if saved["wait"]:
-                result = self._run_wait(WaitState.from_json(self._client.clock, saved["wait"]))
-        while result is None:
-            if self._plan.find is None and not self._memory.sent:
-                result = self._send(None)
-                continue
-            seen = self._observe()
-            step = self._step(seen)
+    def run(self) -> Result:
+        """Do what the plan asks for; the task's result. Raises what Client raises, ResourceError and WaitFailed."""
+        while True:
+            is_unseen = self._plan.find is None and not self._sent
+            seen = Observation(ABSENT, None) if is_unseen else self._observe()
+            step = SEND if is_unseen else self._step(seen)
             if step == FAIL:
                 raise no_match(self._plan, seen)
             if step == DONE:
-                if not self._memory.sent:
-                    self._memory.warnings += seen.warnings
-                return self._result(seen.resource, seen.operations)
-            result = self._send(seen.resource) if step == SEND else self._wait(seen)
-        return result
+                if not self._sent:
+                    self._warnings += seen.warnings
+                return self._result(seen)
+            if step == WAIT:
+                self._wait(seen)
+            elif shown := self._send(seen.resource):
+                return self._result(shown)
 
     # Observe and decide
 
     def _observe(self) -> Observation:
-        plan, memory, client = self._plan, self._memory, self._client
-        if memory.deadline is not None:
-            client = client.with_deadline(Deadline(client.clock, memory.deadline + LAST_POLL_SECONDS), retries=True)
-        has_acted = memory.sent or memory.changed
-        known = (memory.known or {}) if has_acted else None
-        sent_at = parse_timestamp(memory.sent_at) if memory.sent_at else None
+        plan, client = self._plan, self._client
+        if self._deadline is not None:
+            client = client.with_deadline(Deadline(client.clock, self._deadline + LAST_POLL_SECONDS), retries=True)
+        has_acted = self._sent or self._changed
+        known = (self._known or {}) if has_acted else None
         try:
-            seen = observe(client, plan, known, sent_at, has_waited=memory.has_waited)
+            seen = observe(client, plan, known, self._sent_at, has_waited=self._has_waited)
         except RequestFailed as error:
             is_passing = error.transient or isinstance(error, UnexpectedResponse)
             seen = Observation(UNSEEN, None)
@@ -153,30 +134,30 @@ class Engine:
             # Only the response to a creation has some fields, such as passwords.
             shown = known if plan.method == "POST" and known else {}
             seen = seen._replace(resource={**shown, **seen.resource})
-            memory.known = seen.resource
+            self._known = seen.resource
         return seen
 
     def _step(self, seen: Observation) -> str:
-        plan, memory = self._plan, self._memory
+        plan = self._plan
         under_way = DELETING if plan.method == "DELETE" else UNFINISHED
         if seen.state == under_way and not plan.wait:
             return DONE
         step = STEPS[plan.method].get(seen.state, WAIT)
-        if step not in (SEND, FAIL) or not memory.sent:
+        if step not in (SEND, FAIL) or not self._sent:
             return step
         # The service may ignore a field, or return another value for it than was sent.
-        shown = shown_resource(memory.json, plan)
+        shown = shown_resource(self._json, plan)
         is_ignored = shown is not None and bool(differing(shown, plan.body))
         return DONE if seen.state == DIFFERENT and not self._error and (is_ignored or self._is_settled()) else WAIT
 
     # Send
 
-    def _send(self, found: Resource | None) -> Result | None:
-        """Send the request about the resource; the result if the task, or this run of it, is over."""
-        plan, memory, client = self._plan, self._memory, self._client
-        memory.before = memory.known = found
+    def _send(self, found: Resource | None) -> Observation | None:
+        """Send the request about the resource; what the response shows, if no other observation is needed."""
+        plan, client = self._plan, self._client
+        self._before = self._known = found
         # An accepted error would hide what an earlier attempt has done.
-        accept = [status for status in plan.accept if status in SUCCESS or not memory.changed]
+        accept = [status for status in plan.accept if status in SUCCESS or not self._changed]
         segments = fill(plan.segments, found or {})
         began, error = client.clock.monotonic(), None
         try:
@@ -186,45 +167,47 @@ class Engine:
             operations = started_operations(response)
         except RequestFailed as failed:
             error = failed
-        if memory.sent_at is None:
-            sent_at = client.service_now() - timedelta(seconds=client.clock.monotonic() - began)
-            memory.sent_at = sent_at.isoformat()
+        if self._sent_at is None:
+            self._sent_at = client.service_now() - timedelta(seconds=client.clock.monotonic() - began)
         if error:
             return self._after_error(error)
-        memory.status, memory.json = response.status, response.json
+        self._status, self._json = response.status, response.json
         if response.status not in SUCCESS:
-            return self._result(found, operations)
-        memory.sent = memory.changed = True
+            return Observation(PRESENT, found, operations)
+        self._sent = self._changed = True
         shown = shown_resource(response.json, plan)
-        memory.known = shown or memory.known
+        self._known = shown or self._known
         self._begin_waiting(SETTLING_SECONDS)
         if plan.wait:
-            return self._wait_for(operations, is_own=True) if operations else None
+            if operations:
+                self._wait_for(operations, is_own=True)
+            return None
         if plan.method == "DELETE":
-            return self._result(None, operations)
+            return Observation(DELETING, None, operations)
         # A response that does not show the resource, or not enough of it, is followed by an observation.
         is_shown = shown and (plan.find is None or plan.find.match.keys() <= shown.keys())
-        return self._result(shown, operations) if is_shown else None
+        return Observation(UNFINISHED, shown, operations) if is_shown else None
 
-    def _after_error(self, error: RequestFailed) -> Result | None:
+    def _after_error(self, error: RequestFailed) -> Observation | None:
         """Decide what to do without a success. Raises the error if the resource cannot be as wanted nevertheless."""
-        plan, memory = self._plan, self._memory
+        plan = self._plan
         status = error.status if isinstance(error, StatusError) else 0
         if status in SUCCESS:
             raise error
-        memory.changed = memory.changed or error.may_have_acted
+        self._changed = self._changed or error.may_have_acted
         if isinstance(error, StatusError) and status == LOCKED:
-            return self._wait_until_unlocked(error)
-        if not memory.changed and not (plan.find and status in OVERTAKEN.get(plan.method, ())):
+            self._wait_until_unlocked(error)
+            return None
+        if not self._changed and not (plan.find and status in OVERTAKEN.get(plan.method, ())):
             raise error
         self._error = error
         if plan.find is None:
             if plan.method == "DELETE" and status in GONE_STATUSES:
-                return self._result(None)
+                return Observation(ABSENT, None)
             hint = " With find, the task looks this up automatically." if plan.method == "POST" else ""
             raise unknown_outcome(error, f"Check whether it was, before you run the task again.{hint}")
-        memory.sent = True
-        seconds = SETTLING_SECONDS if memory.changed or status in CONFLICT_STATUSES | GONE_STATUSES else 0.0
+        self._sent = True
+        seconds = SETTLING_SECONDS if self._changed or status in CONFLICT_STATUSES | GONE_STATUSES else 0.0
         if status in GONE_STATUSES and plan.find.segments == plan.segments[:-1]:
             # The path is right, because its list has been fetched. So the resource is gone, and only its list lags.
             seconds = math.inf
@@ -235,162 +218,141 @@ class Engine:
 
     def _begin_waiting(self, seconds_to_settle: float = math.inf) -> None:
         now = self._client.clock.monotonic()
-        if self._memory.deadline is None:
-            self._memory.deadline = now + self._timeout
+        if self._deadline is None:
+            self._deadline = now + self._timeout
         self._settled_at = now + seconds_to_settle
 
     def _seconds_left(self) -> float:
-        deadline = self._memory.deadline
+        deadline = self._deadline
         return 0.0 if deadline is None else deadline - self._client.clock.monotonic()
 
     def _is_settled(self) -> bool:
         return self._client.clock.monotonic() >= self._settled_at or self._seconds_left() <= 0
 
-    def _wait(self, seen: Observation) -> Result | None:
-        """Wait for the operations that explain the state, or until the next observation; the result if this run is over."""
-        if self._memory.deadline is None:
+    def _wait(self, seen: Observation) -> None:
+        """Wait for the operations that explain the state, or until the next observation."""
+        if self._deadline is None:
             self._begin_waiting()
         is_explained = self._error is None or seen.state in (UNFINISHED, DELETING, BROKEN)
         if self._seconds_left() <= 0 or (not is_explained and self._is_settled()):
             raise self._failure(seen)
         if all(operation["status"] in SUCCEEDED for operation in seen.operations):
-            return self._pause(
-                self._seconds_left() if is_explained else self._settled_at - self._client.clock.monotonic()
-            )
-        return self._wait_for(seen.operations, is_own=seen.state != DELETING or self._plan.method == "DELETE")
+            settling = self._settled_at - self._client.clock.monotonic()
+            self._pause(self._seconds_left() if is_explained else settling)
+        else:
+            self._wait_for(seen.operations, is_own=seen.state != DELETING or self._plan.method == "DELETE")
 
-    def _pause(self, longest: float, shortest: float = 0.0) -> Result | None:
-        """Pause before the next observation or attempt; the result if this run is over."""
-        clock, stop_when = self._client.clock, self._limits.stop_when
+    def _pause(self, longest: float, shortest: float = 0.0) -> None:
+        """Pause before the next observation or attempt."""
         self._pauses += 1
-        clock.sleep(max(0.0, min(max(poll_interval(self._pauses, self._limits.interval), shortest), longest)))
-        is_long = stop_when and clock.monotonic() - self._began >= stop_when.max_seconds
-        return self._to_be_continued({}) if is_long and not self._error else None
+        interval = poll_interval(self._pauses, self._limits.interval)
+        self._client.clock.sleep(max(0.0, min(max(interval, shortest), longest)))
+        self._progress.report()
 
-    def _wait_for(self, operations: Sequence[Operation], is_own: bool) -> Result | None:
-        """Wait until these operations have succeeded or, unless C(is_own), ended; the result if this run is over."""
+    def _wait_for(self, operations: Sequence[Operation], is_own: bool) -> None:
+        """Wait until these operations have succeeded or, unless C(is_own), ended."""
         state = WaitState(self._client.clock, max(0.0, self._seconds_left()), accepts_failure=not is_own)
-        known = self._memory.operations if is_own else []
+        known = self._operations if is_own else []
         for operation in {operation["id"]: operation for operation in [*known, *operations]}.values():
             state.expect(operation)
-        return self._run_wait(state)
+        self._run_wait(state)
 
-    def _run_wait(self, state: WaitState) -> Result | None:
-        """Run this wait; the result if this run of the task is over. Raises WaitFailed."""
-        memory, is_own = self._memory, not state.accepts_failure
-        if is_own:
-            state.changes = self._changes
+    def _run_wait(self, state: WaitState) -> None:
+        """Run this wait. Raises WaitFailed."""
+        is_own = not state.accepts_failure
         try:
-            result = Wait(self._client, self._limits, state).run()
+            result = Wait(self._client, self._limits, state, self._progress).run()
         except WaitFailed as failure:
             # The operations of a deleted project are gone. After the deadline of a lock, the request is sent once more.
             is_gone = failure.kind == NotFound.kind and (self._plan.method == "DELETE" or not is_own)
             if not is_gone and (is_own or state.remaining() > 0):
-                known, so_far = memory.known or {}, self._so_far(memory.known)
+                known, so_far = self._known or {}, self._so_far(self._known)
                 failure.result = {**so_far, **failure.result, "elapsed": so_far["elapsed"]}
                 if is_own and any(is_failed_creation(each, known) for each in failure.result["operations"]):
                     left = f"This creation left {label_of(known)}, which is not usable. Delete it, then run the task again."
                     failure.args = (f"{failure} {left}",)
                 raise
             result = state.result()
-        # The changes of other operations are shown before the request is sent.
-        if "_state" in result or (result.get("_changes") and not is_own):
-            return self._to_be_continued(result)
-        memory.polls += state.polls
+        self._polls += state.polls
         if is_own:
-            memory.operations, memory.has_waited = result["operations"], True
-            memory.warnings += result["warnings"]
+            self._operations, self._has_waited = result["operations"], True
+            self._warnings += result["warnings"]
         else:
             self._locking = [ref.id for ref in state.awaited()]
-        return None
 
-    def _wait_until_unlocked(self, error: StatusError) -> Result | None:
-        """Wait for the unfinished operations of the project; the result if this run is over. Raises ResourceError."""
-        plan, memory, clock = self._plan, self._memory, self._client.clock
+    def _wait_until_unlocked(self, error: StatusError) -> None:
+        """Wait for the unfinished operations of the project. Raises ResourceError."""
+        plan, clock = self._plan, self._client.clock
         self._begin_waiting()
         # All waits of a task share one timeout, except that api_request has one of its own for this wait.
         if plan.is_api_request:
-            memory.deadline = None
-        memory.lock_deadline = memory.lock_deadline or memory.deadline or clock.monotonic() + self._lock_timeout
-        remaining = memory.lock_deadline - clock.monotonic()
+            self._deadline = None
+        self._lock_deadline = self._lock_deadline or self._deadline or clock.monotonic() + self._lock_timeout
+        remaining = self._lock_deadline - clock.monotonic()
         if remaining <= 0:
-            raise locked(plan, error, self._lock_timeout, self._locking, memory.changed)
+            raise locked(plan, error, self._lock_timeout, self._locking, self._changed)
         project_id = project_in_path(error.details["path"].split("/")[1:])
         if project_id:
             unlisted = UnfinishedOperations(project_id, LOOKBACK.total_seconds())
             state = WaitState(clock, remaining, (), unlisted, accepts_failure=True)
-            result = self._run_wait(state)
-            if result or state.operations:
-                return result
-        return self._pause(memory.lock_deadline - clock.monotonic(), shortest=error.retry_after or 0.0)
-
-    def _to_be_continued(self, waited: Mapping[str, Any]) -> Result:
-        """The result of a run that another one continues; C(waited) is that of a wait."""
-        memory = self._memory
-        deadline = memory.lock_deadline if memory.deadline is None else memory.deadline
-        state = {
-            "memory": vars(memory),
-            "wait": waited.get("_state"),
-            "remaining": max(0.0, (deadline or 0.0) - self._client.clock.monotonic()),
-            "is_sent": memory.sent,
-        }
-        so_far = self._so_far(memory.known)
-        return {**so_far, "_changes": self._changes, **waited, "elapsed": so_far["elapsed"], "_state": state}
+            self._run_wait(state)
+            if state.operations:
+                return
+        self._pause(self._lock_deadline - clock.monotonic(), shortest=error.retry_after or 0.0)
 
     # End
 
     def _so_far(self, resource: Resource | None) -> Result:
         """The result as it is so far."""
-        memory = self._memory
         return result_of(
-            memory.before,
+            self._before,
             resource,
-            changed=memory.changed,
-            json=memory.json,
-            status=memory.status,
-            operations=memory.operations,
-            elapsed=round(self._client.clock.monotonic() - memory.started, 3),
-            polls=memory.polls,
-            request=self._plan.request(memory.before) if memory.changed or memory.status else None,
-            warnings=memory.warnings,
+            changed=self._changed,
+            json=self._json,
+            status=self._status,
+            operations=self._operations,
+            elapsed=round(self._client.clock.monotonic() - self._started, 3),
+            polls=self._polls,
+            request=self._plan.request(self._before) if self._changed or self._status else None,
+            warnings=self._warnings,
         )
 
-    def _result(self, resource: Resource | None, operations: Sequence[Operation] = ()) -> Result:
+    def _result(self, seen: Observation) -> Result:
         """The task's result. Raises ResourceError if C(find) would not find what was created."""
-        plan, memory = self._plan, self._memory
-        if not memory.changed:
-            memory.before = resource
-        elif memory.status is None:
-            memory.warnings.append(
+        resource = seen.resource
+        plan = self._plan
+        if not self._changed:
+            self._before = resource
+        elif self._status is None:
+            self._warnings.append(
                 f"The response to {plan.request_line} was lost, but the service has carried out the request."
             )
-        elif plan.is_update and memory.before and resource:
-            before = memory.before
+        elif plan.is_update and self._before and resource:
+            before = self._before
             pairs = [(before.get(name), resource.get(name)) for name in fields_of(plan.body, before)]
-            memory.changed = not all(contains(old, new) and contains(new, old) for old, new in pairs)
+            self._changed = not all(contains(old, new) and contains(new, old) for old, new in pairs)
             if ignored := differing(resource, plan.body):
-                memory.warnings.append(ignored_fields_warning(plan, ignored))
-        about = {operation["id"]: operation for operation in [*memory.operations, *operations]}
-        memory.operations = list(about.values())
+                self._warnings.append(ignored_fields_warning(plan, ignored))
+        about = {operation["id"]: operation for operation in [*self._operations, *seen.operations]}
+        self._operations = list(about.values())
         result = self._so_far(resource)
-        is_created = plan.method == "POST" and memory.changed
+        is_created = plan.method == "POST" and self._changed
         if is_created and plan.find and resource and not contains(resource, plan.find.match):
             raise created_differently(plan, resource, plan.find.match, result)
-        return {**result, "_changes": self._changes} if self._limits.stop_when else result
+        return result
 
     def _failure(self, seen: Observation, unobserved: RequestFailed | None = None) -> Exception:
         """The error for a resource that is not as asked in time, or whose observation failed with C(unobserved)."""
-        memory = self._memory
-        if self._error and memory.changed:
+        if self._error and self._changed:
             so_far = f"This could not be looked up: {unobserved}" if unobserved else "So far, it was not."
             return unknown_outcome(self._error, f"{so_far} It is safe to run the task again.")
         if self._error and (unobserved or seen.state != DELETING):
             return self._error
-        if unobserved and memory.changed:
+        if unobserved and self._changed:
             problem = f"{self._plan.request_line} was carried out, but its result could not be looked up"
             unobserved.args = (f"{problem}. {unobserved}",)
-            unobserved.result = self._so_far(memory.known)
-        return unobserved or overdue(self._plan, seen, memory.known, self._limits.timeout, self._so_far(seen.resource))
+            unobserved.result = self._so_far(self._known)
+        return unobserved or overdue(self._plan, seen, self._known, self._limits.timeout, self._so_far(seen.resource))
 
 
 def started_operations(response: Response) -> list[Operation]:

@@ -36,8 +36,7 @@ def sweep(params: Mapping[str, Any], client: Client, check_mode: bool) -> Result
     """
     require_clear("name_pattern", params["name_pattern"])
     limit = integer(params, "max_deletions", 1)
-    # A sweep is one run: the next one would not know what this one has deleted.
-    limits = limits_from(params)._replace(stop_when=None)
+    limits = limits_from(params)
     older_than = DEFAULT_AGE if params["older_than"] is None else params["older_than"]
     age = timedelta(seconds=duration({"older_than": older_than}, "older_than"))
     deadline = Deadline.after(client.clock, limits.timeout)

@@ -7,12 +7,14 @@ from __future__ import annotations
 import ssl
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from ansible_collections.clouddb.control.tests.unit.support.environment import clear_environment
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
+from ansible_collections.clouddb.control.tests.unit.support.progress import Progress, progress_pipe
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import Scripted, Serve, scripted
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import Reply, scripted_service
 
@@ -55,3 +57,10 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory, seed: dict[str, Any]) -> I
 def clock(sandbox: Sandbox) -> FakeClock:
     """A clock whose pauses take no time and advance the sandbox's clock."""
     return FakeClock(on_sleep=sandbox.advance)
+
+
+@pytest.fixture
+def progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Progress]:
+    """Returns the lines that the task has written about its progress so far."""
+    with progress_pipe(tmp_path / "progress", monkeypatch) as lines:
+        yield lines

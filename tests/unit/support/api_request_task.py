@@ -41,15 +41,6 @@ def task(client: Client, method: str = "GET", check_mode: bool = False, **option
     return api_request.run(params, client, check_mode)
 
 
-def resumed(client: Client, method: str, **options: Any) -> list[dict[str, Any]]:
-    """The results of the runs of a task, each of which goes on where the one before has stopped."""
-    stop_when = {"min_seconds": 0.0, "max_seconds": 0.3}
-    runs = [task(client, method, _stop_when=stop_when, **options)]
-    while "_state" in runs[-1]:
-        runs.append(task(client, method, _stop_when=stop_when, _state=runs[-1]["_state"], **options))
-    return runs
-
-
 def failing(client: Client, method: str = "GET", **options: Any) -> dict[str, Any]:
     """The result of the module when it fails with these options."""
     with pytest.raises(ClouddbError) as error:

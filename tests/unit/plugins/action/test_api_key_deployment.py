@@ -9,23 +9,19 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from ansible.plugins.action import ActionBase
 
 from ansible_collections.clouddb.control.plugins.action.api_key_deployment import ActionModule
+from ansible_collections.clouddb.control.plugins.plugin_utils._fork import ForkAction
 
 
 def run(monkeypatch: pytest.MonkeyPatch, delegate_to: str | None) -> dict[str, Any]:
     """The result of a task of host web2 that is delegated."""
-    task = SimpleNamespace(args={}, async_val=0, check_mode=False, delegate_to=delegate_to)
+    task = SimpleNamespace(args={}, delegate_to=delegate_to)
     plugin = ActionModule(task, mock.Mock(), mock.Mock(), mock.Mock(), mock.Mock(), mock.Mock())
     monkeypatch.setattr(
-        plugin, "_execute_module", lambda task_vars: {"changed": True, "host": task_vars["inventory_hostname"]}
+        ForkAction, "run", lambda plugin, tmp, task_vars: {"changed": True, "host": task_vars["inventory_hostname"]}
     )
-    with mock.patch.object(ActionBase, "run", return_value={"base": 1}) as base_run:
-        result = dict(plugin.run("tmp", {"inventory_hostname": "web2"}))
-    base_run.assert_called_once_with("tmp", {"inventory_hostname": "web2"})
-    assert result.pop("base") == 1
-    return result
+    return dict(plugin.run("tmp", {"inventory_hostname": "web2"}))
 
 
 @pytest.mark.parametrize("delegate_to", [None, "", "web2"])

@@ -11,15 +11,16 @@ from unittest import mock
 import pytest
 
 from ansible_collections.clouddb.control.plugins.action.api_key_rotation import ActionModule
+from ansible_collections.clouddb.control.plugins.plugin_utils._fork import ForkAction
 
 
 def run(
     monkeypatch: pytest.MonkeyPatch, strategy: str, hosts: tuple[str, ...] | None = ("web1", "web2")
 ) -> dict[str, Any]:
     """The result of a task in a play with this strategy."""
-    task = SimpleNamespace(args={}, async_val=0, check_mode=False, get_play=lambda: SimpleNamespace(strategy=strategy))
+    task = SimpleNamespace(args={}, get_play=lambda: SimpleNamespace(strategy=strategy))
     plugin = ActionModule(task, mock.Mock(), mock.Mock(), mock.Mock(), mock.Mock(), mock.Mock())
-    monkeypatch.setattr(plugin, "_execute_module", lambda **_arguments: {"changed": False, "reason": ""})
+    monkeypatch.setattr(ForkAction, "run", lambda *_arguments: {"changed": False, "reason": ""})
     return dict(plugin.run(task_vars={"ansible_play_hosts_all": list(hosts)} if hosts else None))
 
 

@@ -16,10 +16,10 @@ from ansible_collections.clouddb.control.tests.unit.support.api_request_task imp
     PREVIEW,
     SHOP,
     failing,
-    resumed,
     task,
 )
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
+from ansible_collections.clouddb.control.tests.unit.support.progress import Progress
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
 
@@ -186,12 +186,12 @@ def test_secrets_are_in_the_result_only_on_request(sandbox: Sandbox, client: Cli
 
 @pytest.mark.parametrize("expose_secrets", [False, True])
 def test_which_values_may_show_secrets(client: Client, monkeypatch: pytest.MonkeyPatch, expose_secrets: bool) -> None:
-    """Never the diff. What the action plugin passes on to the next run of the module is complete."""
-    values = ("json", "object", "operations", "diff", "_state")
+    """Never the diff."""
+    values = ("json", "object", "operations", "diff")
     monkeypatch.setattr(api_request, "_run", lambda *arguments: {name: {"password": "p4ss"} for name in values})
     result = api_request.run({"secret_fields": [], "expose_secrets": expose_secrets}, client, False)
     shown = [name for name in values if result[name]["password"] == "p4ss"]
-    assert shown == (["json", "object", "operations", "_state"] if expose_secrets else ["_state"])
+    assert shown == (["json", "object", "operations"] if expose_secrets else [])
 
 
 def test_a_timeout_names_the_unfinished_operations(sandbox: Sandbox, client: Client, clock: FakeClock) -> None:
@@ -233,23 +233,18 @@ def test_a_success_that_is_not_accepted_fails(sandbox: Sandbox, client: Client) 
     assert result["failure"]["status"] == 201
 
 
-def test_a_wait_is_resumed_where_it_stopped(sandbox: Sandbox, client: Client) -> None:
-    runs = resumed(client, "POST", **PREVIEW)
-    assert len(runs) > 2
-    assert (runs[0]["changed"], runs[0]["object"]["name"]) == (True, "preview")
-    assert {operation["status"] for operation in runs[-1]["operations"]} == {"finished"}
-    assert sum(line.startswith("POST") for line in sandbox.sent()) == 1
-
-
-def test_a_wait_for_a_locked_project_is_resumed_and_sends_the_request(sandbox: Sandbox, client: Client) -> None:
+def test_the_wait_for_a_locked_project_is_shown_before_the_request_is_sent(
+    sandbox: Sandbox, client: Client, progress: Progress
+) -> None:
     sandbox.plan((0, "running"), (50, "finished"), action="create_branch")
     sandbox.api("POST", f"/{BRANCHES}", {"branch": {"name": "other"}})
     options = {"path": f"projects/{SHOP}", "body": {"project": {"history_retention_seconds": 3600}}}
-    runs = resumed(client, "PATCH", **options)
-    assert not runs[0]["_state"]["is_sent"]
-    assert {run["status"] for run in runs} == {None, 200}
-    changes = [change for run in runs for change in run["_changes"] if change["action"] == "create_branch"]
-    assert [(change["previous_status"], change["status"]) for change in changes] == [("running", "finished")]
+    assert task(client, "PATCH", **options)["status"] == 200
+    finished = [line.split()[2] for line in progress() if "→ finished" in line]
+    assert (
+        finished.index("create_branch") < finished.index("apply_storage_config"),
+        finished.count("create_branch"),
+    ) == (True, 1)
     assert sum(line.startswith("PATCH") for line in sandbox.sent()) == 2
 
 

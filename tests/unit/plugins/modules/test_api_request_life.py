@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -16,10 +17,10 @@ from ansible_collections.clouddb.control.tests.unit.support.api_request_task imp
     PREVIEW,
     SHOP,
     failing,
-    resumed,
     task,
 )
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
+from ansible_collections.clouddb.control.tests.unit.support.progress import Progress
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
 ITEM: dict[str, Any] = {"path": f"{BRANCHES}/{{id}}", "find": PREVIEW["find"]}
@@ -92,11 +93,13 @@ def test_a_list_that_lags_shows_the_new_branch_in_the_end(sandbox: Sandbox, clie
     assert (number_of(sandbox, "POST"), clock.elapsed >= 20) == (1, True)
 
 
-def test_a_change_is_shown_even_if_the_list_lags_after_it(sandbox: Sandbox, client: Client) -> None:
-    sandbox.fault("list_lag", seconds=20, method="POST")
-    runs = resumed(client, "POST", **PREVIEW)
-    finished = {change["id"] for run in runs for change in run["_changes"] if change["status"] == "finished"}
-    assert finished == {operation["id"] for operation in runs[-1]["operations"]} != set()
+def test_what_lasts_is_shown(sandbox: Sandbox, client: Client, progress: Progress) -> None:
+    """The changes of the operations, and later that the list lags."""
+    sandbox.fault("list_lag", seconds=150, method="POST")
+    operations = task(client, "POST", **PREVIEW)["operations"]
+    lines = progress()
+    assert all(f"{each['action']} {each['id'][:8]}" in "".join(lines) for each in operations)
+    assert re.fullmatch(r"clouddb: waiting for the service \(\d+ s\)", lines[-1])
 
 
 def test_of_two_tasks_that_create_at_once_one_changes_something(sandbox: Sandbox, client: Client) -> None:
@@ -413,12 +416,9 @@ def locked(sandbox: Sandbox) -> list[dict[str, Any]]:
     return operations
 
 
-@pytest.mark.parametrize("run", [task, resumed])
-def test_the_unfinished_operations_are_named(
-    client: Client, clock: FakeClock, locked: list[dict[str, Any]], run: Callable[..., Any]
-) -> None:
+def test_the_unfinished_operations_are_named(client: Client, clock: FakeClock, locked: list[dict[str, Any]]) -> None:
     with pytest.raises(ClouddbError) as error:
-        run(client, "PATCH", lock_timeout=10, **RENAME)
+        task(client, "PATCH", lock_timeout=10, **RENAME)
     # The others start when the first one is finished. The service's own message names it too.
     ids = [operation["id"] for operation in locked]
     assert [str(error.value).count(each) for each in ids] == [2, *[0] * (len(ids) - 1)]
@@ -471,7 +471,7 @@ def test_another_error_of_the_list_ends_the_task(sandbox: Sandbox, client: Clien
     assert [line.split()[0] for line in sandbox.sent()] == ["PATCH", "GET"]
 
 
-def test_a_resumed_task_knows_that_an_earlier_attempt_may_have_been_carried_out(
+def test_a_task_knows_after_a_lock_that_an_earlier_attempt_may_have_been_carried_out(
     sandbox: Sandbox, client: Client, clock: FakeClock
 ) -> None:
     task(client, "POST", **PREVIEW)
@@ -482,8 +482,7 @@ def test_a_resumed_task_knows_that_an_earlier_attempt_may_have_been_carried_out(
     sandbox.fault("lost_answer", method="DELETE")
     sandbox.fault("status", status=503, method="DELETE", retry_after=7)
     sandbox.fault("status", status=423, method="DELETE")
-    runs = resumed(client, "DELETE", **ITEM)
-    assert not runs[0]["_state"]["is_sent"]
-    assert runs[-1]["changed"]
-    assert [operation["action"] for operation in runs[-1]["operations"]] == ["suspend_compute"]
-    assert "was lost" in runs[-1]["warnings"][0]
+    result = task(client, "DELETE", **ITEM)
+    assert result["changed"]
+    assert [operation["action"] for operation in result["operations"]] == ["suspend_compute"]
+    assert "was lost" in result["warnings"][0]
