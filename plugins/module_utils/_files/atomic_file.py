@@ -49,20 +49,12 @@ class TemporaryFile(NamedTuple):
         except OSError:
             # Where the directory can no longer be reached, the temporary file can't be removed, but it can be emptied.
             with suppress(OSError):
-                self.file.truncate(0)
+                if not self._is_in_place():
+                    self.file.truncate(0)
             raise
         # The new file is in place, and some file systems can't sync directories.
         with suppress(OSError):
             _sync_directory(os.path.dirname(self.target))
-
-    def _rename(self, content: bytes, unsafe_writes: bool) -> None:
-        """Rename the temporary file, or overwrite a target that is mounted, with C(unsafe_writes)."""
-        try:
-            os.replace(self.path, self.target)
-        except OSError as error:
-            if error.errno != errno.EBUSY or not unsafe_writes:
-                raise
-            self._overwrite_target(content)
 
     def check_space(self, size: int) -> None:
         """Write as many bytes to the disk, and remove them from the file again. Raises OSError, with the file empty too."""
@@ -71,6 +63,25 @@ class TemporaryFile(NamedTuple):
         finally:
             self.file.seek(0)
             self.file.truncate()
+
+    def _rename(self, content: bytes, unsafe_writes: bool) -> None:
+        """Rename the temporary file, or overwrite a target that is mounted, with C(unsafe_writes)."""
+        try:
+            os.replace(self.path, self.target)
+        except OSError as error:
+            # NFS can report an error for a rename that it has done: the response was lost, and the request was sent again.
+            if self._is_in_place():
+                return
+            if error.errno != errno.EBUSY or not unsafe_writes:
+                raise
+            self._overwrite_target(content)
+
+    def _is_in_place(self) -> bool:
+        """Whether this file is the target by now. Raises OSError when that can't be found out."""
+        try:
+            return os.path.samestat(os.lstat(self.target), os.fstat(self.file.fileno()))
+        except FileNotFoundError:
+            return False
 
     def _overwrite_target(self, content: bytes) -> None:
         """Write the content in place, with the mode of the temporary file."""

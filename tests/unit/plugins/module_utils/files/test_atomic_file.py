@@ -133,6 +133,44 @@ def test_temporary_file_that_cannot_be_removed_is_emptied(tmp_path: Path, monkey
     assert left.read_bytes() == b""
 
 
+# A rename that was done although it reports an error
+
+
+@pytest.fixture(params=[errno.EIO, errno.ENOENT, errno.EBUSY], ids=errno.errorcode.get)
+def reported(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As NFS clients report, when they have sent a request again whose response was lost.
+
+    https://github.com/hpcc-systems/HPCC-Platform/pull/18352
+    """
+
+    def replace_and_fail(source: str, path: str) -> None:
+        os.rename(source, path)
+        failing(request.param)()
+
+    monkeypatch.setattr(os, "replace", replace_and_fail)
+
+
+@pytest.mark.usefixtures("reported")
+@pytest.mark.parametrize("unsafe_writes", [False, True])
+def test_the_inode_says_whether_the_file_was_replaced(
+    target: Path, monkeypatch: pytest.MonkeyPatch, unsafe_writes: bool
+) -> None:
+    synced: list[bool] = []
+    monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append(stat.S_ISDIR(os.fstat(descriptor).st_mode)))
+    replace(target, b"new", unsafe_writes)
+    assert (target.read_bytes(), synced, os.listdir(target.parent)) == (b"new", [False, True], ["f"])
+
+
+@pytest.mark.usefixtures("reported")
+def test_a_file_that_may_have_been_replaced_is_not_emptied(target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with temporary_file(str(target), ".p-") as temporary:
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "lstat", failing(errno.EIO))
+            with pytest.raises(OSError, match="Input/output error"):
+                temporary.replace_target(b"new")
+    assert target.read_bytes() == b"new"
+
+
 # A file that is mounted into a container
 
 
