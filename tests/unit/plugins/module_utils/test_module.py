@@ -4,10 +4,13 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import json
+import os
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NoReturn
 from unittest import mock
@@ -203,21 +206,45 @@ def test_unexpected_errors_are_shown_with_their_traceback() -> None:
     assert "\x1b" not in arguments["exception"]
 
 
-def test_what_ansible_says_about_a_file_can_be_rolled_back() -> None:
-    """The message names the file of the option, not the temporary one."""
-    caught: list[SecretFileError] = []
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"owner": "12345"}, "dest: chown failed: Operation not permitted. Check owner, or set become."),
+        ({"group": "12345"}, "dest: chgrp failed: Operation not permitted. Check group, or set become."),
+        ({"mode": "0777"}, "dest: chmod failed: Operation not permitted. Check mode, or set become."),
+        (
+            {"owner": "nobody-of-that-name"},
+            "dest: chown failed: failed to look up user nobody-of-that-name. Check owner.",
+        ),
+    ],
+    ids=str,
+)
+def test_what_ansible_says_about_a_file_can_be_rolled_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, str], message: str
+) -> None:
+    """The message names the cause and the option, and the file of dest, not the temporary one."""
+    caught: list[str] = []
 
     def run(params: Mapping[str, Any], client: Client, check_mode: bool, set_attributes: Any) -> dict[str, Any]:
         with pytest.raises(SecretFileError) as error:
-            set_attributes.__self__.fail_json("chown failed", path="/secrets/.tmp", details="no user for /secrets/.tmp")
-        caught.append(error.value)
+            set_attributes(str(tmp_path / ".tmp"))
+        caught.append(str(error.value))
+        # Ansible's own, for another reason.
+        set_attributes.__self__.fail_json("no such path", path="/secrets/.tmp")
         return {}
 
     def main() -> None:
         FileModule(argument_spec={"dest": {"type": "path"}}).run(run)
 
-    assert not run_main(SimpleNamespace(main=main), {**OPTIONS, "dest": "/secrets/key"}).failed
-    assert str(caught[0]).startswith("dest: chown failed: no user for /secrets/key. ")
+    def denied(*args: object, **kwargs: object) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    (tmp_path / ".tmp").write_text("")
+    for name in ("lchown", "chmod"):
+        monkeypatch.setattr(os, name, denied)
+    ended = run_main(SimpleNamespace(main=main), {**OPTIONS, "dest": str(tmp_path / "key"), **options})
+    assert caught == [message.replace("DEST", str(tmp_path / "key"))]
+    assert ended.result["msg"] == "no such path"
 
 
 @pytest.mark.parametrize("option", ["base_url", "api_key"])
