@@ -57,8 +57,8 @@ options:
         its other extended attributes, such as the SELinux context.
       - A file with several hard links is not replaced, because the others would keep the old secret. A container that mounts O(dest) itself also
         keeps the old file, so mount the directory.
-      - The file C(.clouddb-UID.lock) in the directory keeps other tasks of the same user from writing secrets there at the same time, and
-        remains there. The task fails if the lock is not free within 300 seconds.
+      - While the task runs, the file C(.clouddb-UID.lock) in the directory keeps other tasks of the same user from writing secrets there. The task
+        fails if the lock is not free within 300 seconds.
       - Only trusted users should be able to write to the directory.
       - Ignored with O(state=absent).
     type: path

@@ -19,7 +19,7 @@ def files(folder: Path) -> set[str]:
     """The files in a folder, without those that its .gitignore or pytest's own names."""
     ignored = {".pytest_cache", "__pycache__", ".sandbox", "ansible-navigator.log"}
     paths = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
-    return {str(path) for path in paths if path.suffix != ".lock" and not ignored & {*path.parts}}
+    return {str(path) for path in paths if not ignored & {*path.parts}}
 
 
 @pytest.mark.smoke

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import stat
 import sys
@@ -25,6 +24,7 @@ from .atomic_file import (
     resolve_directory,
     temporary_file,
 )
+from .lock import locked
 
 # In bytes. A larger file holds no secret, and is refused.
 MAX_SIZE = 65536
@@ -32,9 +32,6 @@ MAX_SIZE = 65536
 SPACE = 16384
 # In seconds. A task holds the lock while it sends its requests.
 LOCK_TIMEOUT = 300.0
-# In seconds, between attempts to get the lock.
-POLL_INTERVAL = 0.1
-NO_LOCKS = frozenset({errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP})
 
 
 class FileAttributes(NamedTuple):
@@ -170,8 +167,8 @@ class SecretFile(NamedTuple):
         """Lock the directory against other tasks of this user that write secrets to it, where its file system has locks.
 
         While it is locked no other task of this user writes there, so its temporary files are those of killed tasks, and
-        are removed. The lock's file remains. A task that may not create files there only reads, and locks nothing.
-        Raises SecretFileError, even when the lock is not free within LOCK_TIMEOUT.
+        are removed. A task that may not create files there only reads, and locks nothing. Raises SecretFileError, even when
+        the lock is not free within LOCK_TIMEOUT.
         """
         if self.check_mode or not self._may_create_files():
             yield
@@ -180,14 +177,13 @@ class SecretFile(NamedTuple):
         path = os.path.join(self._directory(), f".clouddb-{os.geteuid()}.lock")
         with ExitStack() as cleanup:
             try:
-                lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-                cleanup.callback(os.close, lock)
-                is_locked = _lock(lock, Deadline.after(self.clock, LOCK_TIMEOUT))
+                is_locked = cleanup.enter_context(locked(path, Deadline.after(self.clock, LOCK_TIMEOUT)))
+            except BlockingIOError:
+                problem = f"another task has held the lock for {LOCK_TIMEOUT:g} seconds. Wait until it has ended."
+                raise SecretFileError(f"{self.option}: {path} can't be locked: {problem}") from None
             except OSError as error:
-                raise SecretFileError(
-                    f"{self.option}: the lock {path} can't be used: {error.strerror}. Wait until the task that holds it has "
-                    "ended, or check who may write to this directory and remove the file."
-                ) from error
+                problem = f"{error.strerror}. Check who may write to the directory, or set {self.option} to a path in another one."
+                raise SecretFileError(f"{self.option}: {path} can't be locked: {problem}") from error
             if is_locked:
                 remove_temporary_files(self._directory(), _temporary_prefix())
             yield
@@ -257,22 +253,6 @@ def dest_from(
         params.get("group") is not None,
         check_mode=check_mode,
     )
-
-
-def _lock(file: int, deadline: Deadline) -> bool:
-    """Wait for the lock of this file; returns False when its file system has none. Raises OSError."""
-    while True:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return True
-        except BlockingIOError:
-            if not deadline.remaining():
-                raise TimeoutError(errno.ETIMEDOUT, f"another task has held it for {LOCK_TIMEOUT:g} seconds") from None
-            deadline.clock.sleep(POLL_INTERVAL)
-        except OSError as error:
-            if error.errno in NO_LOCKS:
-                return False
-            raise
 
 
 def _set_owner(temporary: TemporaryFile, uid: int, gid: int) -> None:

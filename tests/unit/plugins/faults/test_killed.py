@@ -18,7 +18,7 @@ from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandb
 
 # The task is killed at one line in STRIDE, and more often in the files that write the secret; with --hypothesis-profile=soak
 # at each line.
-SECRET_FILE_CODE = ("atomic_file.py", "secret_file.py")
+SECRET_FILE_CODE = ("atomic_file.py", "lock.py", "secret_file.py")
 SECRET_FILE_STRIDE = 16
 STRIDE = 80
 
@@ -60,7 +60,7 @@ class KeyTask:
     def clean(self) -> None:
         """Check that there is one key and its secret, and remove both, so that every run starts with the same state."""
         [key_id] = self.key_ids
-        assert self.sandbox.accepts(self.dest.read_text()) and not list(self.folder.glob("*.tmp"))
+        assert self.sandbox.accepts(self.dest.read_text()) and list(self.folder.iterdir()) == [self.dest]
         self.sandbox.api("DELETE", f"/api_keys/{key_id}")
         self.dest.unlink()
 

@@ -29,8 +29,6 @@ from ansible_collections.clouddb.control.plugins.module_utils._options import NO
 from ansible_collections.clouddb.control.tests.unit.support.api_key_task import ids, mode_of, task
 from ansible_collections.clouddb.control.tests.unit.support.simulated_account import ADMIN_SECRET, SimulatedAccount
 
-LOCK = f".clouddb-{os.geteuid()}.lock"
-
 
 class Account(SimulatedAccount):
     """An account with keys named deploy."""
@@ -156,14 +154,14 @@ def test_a_creation_without_a_response_is_not_repeated(account: Account, dest: P
     assert len(account.active) == 1 + created
     assert error.value.details["key_ids"] == account.active[1:]
     assert account.sent == ["GET", "POST", "GET"]
-    assert os.listdir(dest.parent) == [LOCK]
+    assert os.listdir(dest.parent) == []
 
 
 def test_a_creation_that_was_not_sent_fails_without_a_key(account: Account, dest: Path) -> None:
     account.plan(None, "refused")
     with pytest.raises(RequestFailed) as error:
         account.run(dest=dest)
-    assert (error.value.kind, account.active, os.listdir(dest.parent)) == ("unreachable", [], [LOCK])
+    assert (error.value.kind, account.active, os.listdir(dest.parent)) == ("unreachable", [], [])
 
 
 @pytest.mark.parametrize("has_dest", [False, True])
@@ -218,7 +216,7 @@ def test_a_key_whose_name_the_service_changes_is_revoked(account: Account, dest:
     with pytest.raises(KeyConflict) as error:
         account.run(name="ci ", dest=dest)
     assert (error.value.kind, error.value.details) == ("name_changed", {"key_ids": [3], "stored_name": "ci"})
-    assert (account.active, os.listdir(dest.parent)) == ([2], [LOCK])
+    assert (account.active, os.listdir(dest.parent)) == ([2], [])
 
 
 @pytest.mark.parametrize("fault", [None, "refused"])
@@ -249,7 +247,7 @@ def test_the_file_has_only_the_secret(account: Account, dest: Path) -> None:
     result = account.run(dest=dest)
     assert result["changed"] and "key" not in result
     assert dest.read_text() == account.secrets[account.active[0]]
-    assert (mode_of(dest), sorted(os.listdir(dest.parent))) == (0o600, [LOCK, "deploy.key"])
+    assert (mode_of(dest), sorted(os.listdir(dest.parent))) == (0o600, ["deploy.key"])
     assert not account.run(dest=dest)["changed"]
     assert account.sent.count("POST") == 1
 
@@ -381,7 +379,7 @@ def test_a_failed_write_leaves_no_key_or_names_it(
     assert account.sent.count("POST") == is_created
     orphaned = [] if is_revoked or not is_created else [2]
     assert (account.active, error.value.details.get("key_ids", [])) == (orphaned, orphaned)
-    assert (dest.read_text(), sorted(os.listdir(dest.parent))) == ("old", [LOCK, "deploy.key"])
+    assert (dest.read_text(), sorted(os.listdir(dest.parent))) == ("old", ["deploy.key"])
 
 
 @pytest.mark.parametrize("check_mode", [True, False])

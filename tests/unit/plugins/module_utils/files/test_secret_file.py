@@ -6,12 +6,14 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import multiprocessing
 import os
 import stat
-import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -287,27 +289,63 @@ def test_a_link_to_the_directory_and_a_relative_path_lead_to_the_file(
 # The lock
 
 
-def test_one_task_at_a_time(file: SecretFile, key: Path) -> None:
-    inside = threading.Lock()
-    waiting = file._replace(clock=SYSTEM_CLOCK._replace(sleep=lambda _seconds: None))
+def hold_again_and_again(path: str, turns: int) -> None:
+    """Fail if another process holds the lock at the same time."""
+    file = SecretFile(path, keep_attributes, clock=SYSTEM_CLOCK._replace(sleep=lambda _seconds: None))
+    for _turn in range(turns):
+        with file.held():
+            os.close(os.open(f"{path}.held", os.O_CREAT | os.O_EXCL))
+            os.unlink(f"{path}.held")
 
-    def run(_number: int) -> None:
-        for _turn in range(25):
-            with waiting.held():
-                assert inside.acquire(blocking=False)
-                inside.release()
 
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(run, range(4)))
-    assert sorted(os.listdir(key.parent)) == [LOCK, "key"]
-    assert mode_of(key.parent / LOCK) == 0o600
+def test_one_task_at_a_time(key: Path) -> None:
+    """Even though each of them removes the file of the lock: https://github.com/werf/lockgate/pull/48"""
+    with ProcessPoolExecutor(4, multiprocessing.get_context("fork")) as pool:
+        for done in [pool.submit(hold_again_and_again, str(key), 500) for _process in range(4)]:
+            done.result()
+    assert os.listdir(key.parent) == ["key"]
+
+
+@pytest.mark.parametrize("error", [None, KeyboardInterrupt, OSError(errno.ENOENT, "gone")], ids=str)
+def test_the_lock_is_removed_however_the_task_ends(file: SecretFile, key: Path, error: Any) -> None:
+    (key.parent / LOCK).touch()  # of a task that was killed
+    with pytest.raises(type(error) if isinstance(error, OSError) else error) if error else nullcontext(), file.held():
+        assert mode_of(key.parent / LOCK) & 0o600 == 0o600
+        if error:
+            raise error
+    assert os.listdir(key.parent) == ["key"]
+
+
+def test_a_lock_whose_file_was_removed_is_not_held(
+    file: SecretFile, key: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The task before has removed it after this one had opened it; over NFS, it is stale then."""
+    flock, clock = fcntl.flock, FakeClock()
+    outcomes = iter([None, errno.ESTALE])
+
+    def flock_too_late(descriptor: int, operation: int) -> None:
+        number = next(outcomes, 0)
+        if number != 0:
+            (key.parent / LOCK).unlink()
+        if number:
+            raise OSError(number, os.strerror(number))
+        flock(descriptor, operation)
+
+    monkeypatch.setattr(fcntl, "flock", flock_too_late)
+    with file._replace(clock=clock.clock).held():
+        assert (key.parent / LOCK).exists() and len(clock.pauses) == 2
+        with open(key.parent / LOCK) as other, pytest.raises(BlockingIOError):
+            flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def test_wait_for_the_lock_is_bounded(file: SecretFile) -> None:
     clock = FakeClock()
     waiting = file._replace(clock=clock.clock)
     with file.held():
-        with pytest.raises(SecretFileError, match="another task has held it for 300 seconds"), waiting.held():
+        with (
+            pytest.raises(SecretFileError, match="another task has held the lock for 300 seconds. Wait"),
+            waiting.held(),
+        ):
             pytest.fail("the lock is held twice")
         assert LOCK_TIMEOUT <= clock.elapsed < LOCK_TIMEOUT + 1
     with waiting.held():
@@ -326,7 +364,7 @@ def test_file_system_without_owners_and_modes(file: SecretFile, key: Path) -> No
 
 def test_a_lock_that_is_a_link_is_refused(file: SecretFile, key: Path) -> None:
     (key.parent / LOCK).symlink_to("elsewhere")
-    with pytest.raises(SecretFileError), file.held():
+    with pytest.raises(SecretFileError, match="can't be locked: .* Check who may write to the directory"), file.held():
         pytest.fail("it was locked")
     assert not (key.parent / "elsewhere").exists()
 
