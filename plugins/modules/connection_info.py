@@ -44,7 +44,7 @@ options:
     description:
       - Path of the file on the target to write the connection string to. The directory must exist.
       - The file is replaced atomically, and only if its content differs. A file with several hard links is refused without O(unsafe_writes).
-      - A lock file, C(.clouddb-UID.lock), remains in the directory.
+      - While the module compares and writes the file, it locks the directory in the same way as M(clouddb.control.api_key).
     type: path
   mode:
     description: Permissions of O(dest), as a quoted octal number such as V('0640') or in symbolic form. If not set, a new file gets V(0600), and an existing
@@ -140,7 +140,7 @@ def run(
     # What does not exist yet has texts for secrets, too, because templates of later tasks use them.
     is_exposed = uri is not None and params["expose_secrets"]
     return {
-        "changed": dest is not None and (uri is None or _write(dest, uri, check_mode)),
+        "changed": dest is not None and (uri is None or _write(dest, uri)),
         "host": parts.hostname,
         "port": uri and (parts.port or 5432),
         "database": params["database"],
@@ -172,13 +172,12 @@ def _connection_uri(params: Mapping[str, Any], client: Client, check_mode: bool)
     return str(response.object(uri=str)["uri"])
 
 
-def _write(dest: SecretFile, uri: str, check_mode: bool) -> bool:
-    """Write the connection string unless the file holds it; whether that changed the file."""
-    if dest.read() == uri:
-        # In check mode, it changes nothing and returns whether it would.
-        return dest.set_attributes(dest.path)
-    if not check_mode:
-        with dest.held(), dest.replacement() as write:
+def _write(dest: SecretFile, uri: str) -> bool:
+    """Write the connection string unless the file holds it; whether that changed the file, or would in check mode."""
+    with dest.held():
+        if dest.read() == uri:
+            return dest.set_attributes(dest.path)
+        with dest.replacement() as write:
             write(uri)
     return True
 

@@ -131,11 +131,15 @@ class SecretFile(NamedTuple):
 
         The temporary file is created with the final owner, group and mode (C(attributes), or those of the options) and the
         extended attributes of the file before the function is yielded, and is always removed. C(check_space) checks that the
-        disk has space. Raises InvalidOption when the file's owner could not read it, and SecretFileError, as does the function.
+        disk has space. What only the file itself can have, such as file system attributes, is set last, if it was written.
+        Raises InvalidOption as check_replacement() does, or when the file's owner could not read it, and
+        SecretFileError, as does the function.
         """
+        self.check_replacement()
         if self.check_mode:
             yield lambda secret: None
             return
+        is_written = False
         with ExitStack() as cleanup:
             with self._errors("written"):
                 temporary = cleanup.enter_context(temporary_file(self.path, _temporary_prefix()))
@@ -151,10 +155,17 @@ class SecretFile(NamedTuple):
                     temporary.check_space(SPACE)
 
             def write(secret: str) -> None:
+                nonlocal is_written
                 with self._errors("written"):
                     temporary.replace_target(secret.encode(), self.unsafe_writes)
+                is_written = True
 
             yield write
+        if is_written and not attributes:
+            try:
+                self.set_attributes(self.path)
+            except SecretFileError as error:
+                raise SecretFileError(f"{error} The file was written.", error.details, {"changed": True}) from error
 
     def remove(self) -> None:
         """Remove the file, if there is one. Raises SecretFileError."""

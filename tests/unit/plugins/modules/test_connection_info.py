@@ -4,12 +4,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
+from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError, SecretFileError
 from ansible_collections.clouddb.control.plugins.module_utils._files import secret_file
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._http.errors import UnexpectedResponse
@@ -63,22 +64,63 @@ def test_the_file_is_written_when_it_differs(client: Client, uri: str, tmp_path:
     assert task(client, dest=str(dest))["changed"] is False
 
 
-def test_no_other_task_writes_the_file_meanwhile(
-    client: Client, uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("is_there", [False, True])
+def test_no_other_task_compares_or_writes_the_file_meanwhile(
+    sandbox: Sandbox, client: Client, uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_there: bool
 ) -> None:
+    """Otherwise, it could report a content that this task overwrites."""
     monkeypatch.setattr(secret_file, "LOCK_TIMEOUT", 0.0)
-    options = {**OPTIONS, "dest": str(tmp_path / "database.url")}
+    dest = tmp_path / "database.url"
+    if is_there:
+        dest.write_text(uri)
     kinds = []
 
     def run_another_task(path: str) -> bool:
-        if not kinds:  # the temporary file has been created
+        if path != str(dest):  # the temporary file has been created
             with pytest.raises(ClouddbError) as error:
-                connection_info.run(options, client, False, lambda path: False)
+                task(client, dest=str(dest))
             kinds.append(error.value.kind)
         return False
 
-    connection_info.run(options, client, False, run_another_task)
-    assert kinds == ["secret_file"]
+    body = {"uri": uri.replace("clouddb_owner", "clouddb_reader")}
+    sandbox.fault("status", status=200, path="*/connection_uri", body=body, times=1)
+    options = {**OPTIONS, "dest": str(dest)}
+    assert connection_info.run(options, client, False, run_another_task)["changed"]
+    assert (kinds, dest.read_text()) == (["secret_file"], body["uri"])
+
+
+def test_file_system_attributes_are_set_by_the_run_that_writes_the_file(
+    client: Client, uri: str, tmp_path: Path
+) -> None:
+    """As with api_key: by the first run, not by the one that follows."""
+    dest = tmp_path / "database.url"
+    paths: list[str] = []
+
+    def set_attributes(path: str) -> bool:
+        paths.append(path)
+        return False
+
+    options = {**OPTIONS, "dest": str(dest)}
+    assert connection_info.run(options, client, True, set_attributes)["changed"] and not paths
+    assert connection_info.run(options, client, False, set_attributes)["changed"]
+    temporary, in_place = paths
+    assert Path(temporary).parent == tmp_path and (temporary != in_place) and in_place == str(dest)
+    assert not connection_info.run(options, client, False, set_attributes)["changed"]
+    assert paths[2:] == [str(dest)]
+    assert os.listdir(tmp_path) == ["database.url"]
+
+
+def test_a_written_file_whose_attributes_cannot_be_set_is_a_change(client: Client, uri: str, tmp_path: Path) -> None:
+    dest = tmp_path / "database.url"
+
+    def set_attributes(path: str) -> bool:
+        if path == str(dest):
+            raise SecretFileError("dest: chattr failed.")
+        return False
+
+    with pytest.raises(SecretFileError) as error:
+        connection_info.run({**OPTIONS, "dest": str(dest)}, client, False, set_attributes)
+    assert (error.value.result, dest.read_text()) == ({"changed": True}, uri)
 
 
 @pytest.mark.parametrize("missing", ["project", "branch", "database", "user"])
