@@ -22,7 +22,7 @@ options:
     type: str
   api_key:
     description:
-      - API key of the account, sent as the bearer token. Surrounding white space is dropped.
+      - API key of the account, sent as the bearer token. White space, byte order marks and zero-width characters around it are dropped.
       - If not set, the environment variable E(CLOUDDB_API_KEY) of the machine that sends the requests is used. One of them is required.
     type: str
   validate_certs:

@@ -51,6 +51,8 @@ options:
         O(dest) atomically. If that fails, for example because O(dest) is mounted into a container, the new key is revoked.
       - If the key exists, the module checks with a request whether the service accepts the content of the file. The secret is no longer
         available if the file is missing or empty, or if the service rejects its content with 401, twice within a second.
+      - If the file holds anything but a key, such as a comment, C(NAME=value) or quotes, the task fails and changes nothing, whatever O(regenerate)
+        is. White space, byte order marks and zero-width characters around the key are ignored.
       - The service does not show which key a secret belongs to, so any valid key counts as the secret of an existing key. Use a separate path for
         each key. If no key of that O(name) exists and the file holds a valid key, the task fails.
       - Symbolic links, other special files and files of more than 64 KiB are refused. A file that is replaced keeps its access list (POSIX ACL) and

@@ -88,6 +88,8 @@ def pattern(message: str) -> re.Pattern[str]:
 CASES: list[tuple[ModuleType, dict[str, Any], dict[str, Any] | None]] = [
     (project_info, {"base_url": None, "api_key": None}, None),
     (project_info, {"base_url": "http://127.0.0.1:9/api/v2"}, None),
+    (project_info, {"api_key": f"{API_KEY}\n{API_KEY}"}, None),
+    (project_info, {"api_key": f"{API_KEY}\u200b{API_KEY}"}, None),
     (project_info, {"api_timeout": 0.05}, {"kind": "stall", "seconds": 5}),
     (project_info, {"api_key": "no-key-of-this-account"}, None),
     (operation_info, {"project_id": "no-such-project"}, None),
@@ -100,6 +102,7 @@ CASES: list[tuple[ModuleType, dict[str, Any], dict[str, Any] | None]] = [
     (api_key, {"name": "CI"}, {"kind": "normalized_name", "lower_case": True, "method": "POST"}),
     (api_key, {"name": "deploy", "dest": "deploy.key"}, None),
     (api_key, {"name": "deploy", "dest": "refused.key"}, None),
+    (api_key, {"name": "deploy", "dest": "app.env"}, None),
     (api_key, {"name": "deploy", "regenerate": "always"}, {"kind": "lost_answer", "method": "POST"}),
     (api_key, {"name": "deploy", "state": "absent", "second_key": True}, None),
     (api_key, {"name": "deploy", "second_key": True}, None),
@@ -232,6 +235,7 @@ def messages(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
         patched.chdir(directory)
         patched.setattr(module_run, "Client", partial(Client, clock=FakeClock().clock))
         (directory / "refused.key").write_text("revoked")
+        (directory / "app.env").write_text("CLOUDDB_API_KEY=secret")
         (directory / "foreign.key").write_text("revoked")
         patched.setattr(secret_file, "_set_owner", refuse_foreign_file)
         known = {1: KnownKey(["web1", "web2"], "0" * 64)}

@@ -335,6 +335,7 @@ def test_readme_lists_the_plugins_and_roles() -> None:
 
 PLUGINS = ROOT / "plugins"
 SHARED = {
+    "_bare_key",
     "_clock",
     "_errors",
     "_files",

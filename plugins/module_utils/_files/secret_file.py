@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, Callable, NamedTuple
 
+from .._bare_key import decoded, why_no_key
 from .._clock import SYSTEM_CLOCK, Clock, Deadline
 from .._errors import InvalidOption, SecretFileError
 from .atomic_file import (
@@ -98,7 +99,7 @@ class SecretFile(NamedTuple):
             raise InvalidOption(self.option, f"{problem} Replace the other links with symbolic ones, or remove them.")
 
     def read(self, private: bool = False) -> str | None:
-        """The secret without surrounding white space; None when the file is missing. Raises SecretFileError.
+        """The text without what stripped() drops; None when the file is missing. Raises SecretFileError.
 
         With C(private), a file that another user owns or may write is refused.
         """
@@ -115,7 +116,18 @@ class SecretFile(NamedTuple):
                 f"{self.option}: {self.path} belongs to another user, or others may write to it, so its content is "
                 "not trusted. Check who has written it, and remove it or change its owner and mode."
             )
-        return content.decode(errors="replace").strip()
+        return decoded(content)
+
+    def read_key(self) -> str | None:
+        """The key in the file, empty when the file is; None when it is missing. Raises SecretFileError for any other content."""
+        text = self.read()
+        problem = text and why_no_key(text)
+        if problem:
+            raise SecretFileError(
+                f"{self.option}: {self.path} must hold a key and nothing else, but {problem}. The file was not changed. "
+                f"Set {self.option} to another path, or remove the file."
+            )
+        return text
 
     def attributes(self) -> FileAttributes:
         """Owner, group and mode of the existing file. Raises SecretFileError."""

@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 from .._clock import SYSTEM_CLOCK, Clock, Deadline
 from .._untrusted import decode
-from .connection import Connection
+from .connection import Connection, checked_key
 from .response import Response
 from .session import MAX_CONNECTIONS, Request
 from .transport import Transport
@@ -56,9 +56,9 @@ class Client:
         return self.request("DELETE", segments)
 
     def with_api_key(self, api_key: str) -> Client:
-        """A client of the same service with another key, which the errors of both do not quote."""
+        """A client of the same service with another key, which the errors of both do not quote. Raises InvalidOption for no key."""
         self.hide(api_key)
-        return Client(self.connection._replace(api_key=api_key), self.clock)
+        return Client(self.connection._replace(api_key=checked_key("key", api_key)), self.clock)
 
     @property
     def connection(self) -> Connection:

@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote, urlsplit
 
+from .._bare_key import stripped, why_no_key
 from .._errors import InvalidOption
 from .._options import MAX_SECONDS, integer
 
@@ -105,7 +106,7 @@ def connection_from(params: Mapping[str, Any]) -> Connection:
     return Connection(
         base_url=_checked_base_url(params["base_url"], params["allow_http"]),
         # A module that only uses other keys than the account's has none.
-        api_key="" if params["api_key"] is None else _checked_api_key(params["api_key"]),
+        api_key="" if params["api_key"] is None else checked_key("api_key", params["api_key"]),
         validate_certs=params["validate_certs"],
         ca_path=ca_path,
         api_timeout=_checked_timeout(params["api_timeout"]),
@@ -118,7 +119,7 @@ def _require_values(params: Mapping[str, Any]) -> None:
     missing = {
         option: spec["fallback"][1][0]
         for option, spec in CONNECTION_OPTIONS.items()
-        if "fallback" in spec and params[option] is not None and not params[option].strip()
+        if "fallback" in spec and params[option] is not None and not stripped(params[option])
     }
     if missing:
         variables = f"environment variable{'s' if len(missing) > 1 else ''} {' and '.join(missing.values())}"
@@ -171,25 +172,16 @@ def _checked_timeout(seconds: float) -> float:
     return seconds
 
 
-def _checked_api_key(api_key: str) -> str:
-    api_key = api_key.strip()
-    if api_key.lower().startswith("bearer "):
-        raise InvalidOption("api_key", "starts with 'Bearer '. Remove the prefix.")
-    if not is_sendable(api_key):
-        raise InvalidOption(
-            "api_key",
-            "the value is not a bare key. Typical causes are a second line in its file, quotes, and a value that is "
-            "still encrypted with Ansible Vault.",
-        )
-    return api_key
+def checked_key(option: str, text: str) -> str:
+    """The key in this text, without what stripped() drops. Raises InvalidOption, which does not quote it."""
+    key = stripped(text)
+    problem = why_no_key(key)
+    if problem:
+        raise InvalidOption(option, f"the value must be a key and nothing else, but {problem}. Set it to the bare key.")
+    return key
 
 
 def encodings(secret: str) -> set[str]:
     """The encodings in which a text may contain the secret: plain, JSON, percent-encoded, and Python's repr()."""
     quoted = {quote(secret, safe, errors="replace") for safe in ("/", "")}
     return {secret, json.dumps(secret)[1:-1], repr(secret)[1:-1], *quoted}
-
-
-def is_sendable(api_key: str) -> bool:
-    """Whether this text can stand in an Authorization header."""
-    return api_key.isascii() and api_key.isprintable() and api_key != "" and " " not in api_key

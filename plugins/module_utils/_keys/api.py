@@ -8,9 +8,9 @@ from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timezone
 from typing import Any, NamedTuple
 
+from .._bare_key import why_no_key
 from .._errors import ClouddbError, InvalidOption, sentence
 from .._http.client import Client
-from .._http.connection import is_sendable
 from .._http.errors import NotFound, RequestFailed, Unauthorized, UnexpectedResponse
 from .._http.response import Response
 from .._timestamps import timestamp_of
@@ -109,7 +109,7 @@ def create_key(client: Client, name: str, known_ids: Collection[int]) -> Created
         response = client.with_secrets().post("api_keys", body={"key_name": name})
         created = response.object(id=int, key=str)
         client.hide(created["key"])
-        if not is_sendable(created["key"]):
+        if why_no_key(created["key"]):
             raise response.unexpected("the field 'key' cannot be a new secret")
     except RequestFailed as error:
         if not error.may_have_acted:
@@ -258,8 +258,6 @@ def retry_advice(error: ClouddbError) -> str:
 
 def is_valid_secret(client: Client, max_rejections: int = MAX_REJECTIONS) -> bool:
     """Whether the service accepts the key of this client: it is invalid if it is rejected C(max_rejections) times."""
-    if not is_sendable(client.connection.api_key):
-        return False
     try:
         _get_keys(client, max_rejections)
     except Unauthorized:

@@ -72,19 +72,22 @@ def _present_in_result(client: Client, name: str, regenerate: str, check_mode: b
 
 
 def _present_in_file(client: Client, name: str, dest: SecretFile, regenerate: str, check_mode: bool) -> Result:
+    secret = dest.read_key()
     keys = _Keys(name, list_keys(client))
     must_be_replaced = regenerate == "always" and keys.of_the_name
-    if not must_be_replaced and _holds_secret(client, keys, dest, regenerate):
+    if not must_be_replaced and _is_secret(client, keys, dest, secret, regenerate):
         # In check mode, set_attributes() changes nothing and returns whether it would.
         return _unchanged(keys.of_the_name, changed=dest.set_attributes(dest.path))
-    dest.check_replacement()
-    if check_mode:
-        return _planned(keys)
-    # The temporary file is written before the key is created, so that no key is created whose secret can't be written.
-    with dest.replacement(check_space=True) as write:
-        result = _create(client, keys, write)
-    if result["changed"]:
-        _set_attributes(dest, result)
+    result: Result = {}
+    try:
+        # The temporary file is written before the key is created, so that no key is created whose secret can't be written.
+        with dest.replacement(check_space=True) as write:
+            result = _planned(keys) if check_mode else _create(client, keys, write)
+    except SecretFileError as error:
+        if not result:
+            raise
+        problem = f"{error} The new key {result['api_key']['id']} is in use."
+        raise SecretFileError(problem, error.details, result) from error
     return result
 
 
@@ -143,12 +146,11 @@ def absent(client: Client, key_id: int | None, name: str | None, allow_multiple:
     return _result(bool(revoked), keys, [], None, revoked)
 
 
-def _holds_secret(client: Client, keys: _Keys, dest: SecretFile, regenerate: str) -> bool:
-    """Whether the file holds a secret that the service accepts, which counts as the secret of the key of this name.
+def _is_secret(client: Client, keys: _Keys, dest: SecretFile, secret: str | None, regenerate: str) -> bool:
+    """Whether the service accepts what the file holds, which then counts as the secret of the key of this name.
 
-    Raises KeyConflict if it holds one and there is no such key, or if it holds none and the key must not be replaced.
+    Raises KeyConflict if it does and there is no such key, or if it does not and the key must not be replaced.
     """
-    secret = dest.read()
     is_valid = bool(secret and is_valid_secret(client.with_api_key(secret)))
     existing = keys.of_the_name
     if is_valid and not existing:
@@ -179,15 +181,6 @@ def _revoke_later_key(client: Client, created: CreatedKey, keys: _Keys, kept: Ke
     not_written = " dest was not written." if has_dest else ""
     warning = f"{reason} Key {created.id}, which this task had created, was revoked.{not_written}"
     return {**_result(False, keys.of_the_name, keys.of_the_name, kept, []), "warnings": [warning]}
-
-
-def _set_attributes(dest: SecretFile, result: Result) -> None:
-    """Set what only the file itself can have, such as file system attributes. Raises SecretFileError with the result."""
-    try:
-        dest.set_attributes(dest.path)
-    except SecretFileError as error:
-        problem = f"{error} The new key {result['api_key']['id']} is in use, and its secret is in {dest.path}."
-        raise SecretFileError(problem, error.details, result) from error
 
 
 def _unchanged(existing: Sequence[Key], changed: bool = False) -> Result:

@@ -96,7 +96,9 @@ class Host(NamedTuple):
         A record of another file is none: nobody knows who still reads that file.
         """
         record = read_record(self.record) if self.record else None
-        return Found(self.file.read() if self.file else None, record if record and record.is_about(self.path) else None)
+        return Found(
+            self.file.read_key() if self.file else None, record if record and record.is_about(self.path) else None
+        )
 
     @property
     def path(self) -> str | None:
@@ -262,7 +264,7 @@ def _restore_file(client: Client, host: Host, previous: Previous | None, secret:
     if previous.sha256 is None:
         host.file.remove()
         return True
-    if secret is None or checksum(secret) != previous.sha256 or not is_valid_secret(client.with_api_key(secret)):
+    if not secret or checksum(secret) != previous.sha256 or not is_valid_secret(client.with_api_key(secret)):
         return False
     host.write_secret(secret, FileAttributes(**previous.attributes) if previous.attributes else None)
     return True

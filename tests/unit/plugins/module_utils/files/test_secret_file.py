@@ -154,6 +154,48 @@ def test_size_is_limited(file: SecretFile, key: Path) -> None:
 def test_content_that_is_no_text_is_read(file: SecretFile, key: Path) -> None:
     key.write_bytes(b"secret\xff\n")
     assert file.read() == "secret\ufffd"
+    with pytest.raises(SecretFileError, match=r"it has the character U\+FFFD at position 7\. The file was not changed"):
+        file.read_key()
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"])
+def test_a_key_that_an_editor_has_saved_is_read(file: SecretFile, key: Path, encoding: str) -> None:
+    """https://github.com/pengzhile/pandora/issues/138"""
+    mark = "\ufeff" if encoding.endswith(("le", "be")) else ""
+    key.write_bytes(f"{mark}secret==\u200b \r\n".encode(encoding))
+    assert file.read_key() == "secret=="
+
+
+@pytest.mark.parametrize("content, key_text", [(None, None), ("", ""), ("\ufeff\n", "")], ids=repr)
+def test_a_file_without_content_has_no_key(
+    file: SecretFile, key: Path, content: str | None, key_text: str | None
+) -> None:
+    key.unlink()
+    if content is not None:
+        key.write_text(content, encoding="utf-8")
+    assert file.read_key() == key_text
+
+
+@pytest.mark.parametrize(
+    "content, kind",
+    [
+        ("# the key\nsecret", "begins with a comment"),
+        ("CLOUDDB_API_KEY=secret", "assigns a value to a name"),
+        ("export CLOUDDB_API_KEY = 'secret'\nOTHER=1", "assigns a value to a name"),
+        ("secret\nsecret", "has 2 lines"),
+        ("'secret'", "has quotes around it"),
+        ('{"key":"secret"}', "is JSON or a template"),
+        ("Bearer secret", "begins with 'Bearer '"),
+        ("$ANSIBLE_VAULT;1.1;AES256\n6162", "is encrypted with Ansible Vault"),
+        ("sec\u200bret", "has the character U\\+200B at position 4"),
+        ("two words", "has the character U\\+0020 at position 4"),
+    ],
+)
+def test_a_file_that_holds_more_than_a_key_is_refused(file: SecretFile, key: Path, content: str, kind: str) -> None:
+    key.write_text(content, encoding="utf-8")
+    with pytest.raises(SecretFileError, match=f"^dest: .* must hold a key and nothing else, but it {kind}") as error:
+        file.read_key()
+    assert "secret" not in str(error.value).replace(str(key), "")
 
 
 def test_private_file_that_others_may_write_is_refused(file: SecretFile, key: Path) -> None:

@@ -14,7 +14,6 @@ from ansible_collections.clouddb.control.plugins.module_utils._http.connection i
     Connection,
     connection_from,
     encodings,
-    is_sendable,
 )
 
 API_KEY = "s3cret"
@@ -95,8 +94,18 @@ def test_http_needs_allow_http_for_other_hosts(host: str) -> None:
 def test_key_with_invalid_header_characters_is_refused(inside: str) -> None:
     key = f"{API_KEY}{inside}{API_KEY}"
     refused("api_key", api_key=key)
-    assert not is_sendable(key)
-    assert "Remove the prefix" in refused("api_key", api_key=f"Bearer {key}")
+    assert "it begins with 'Bearer '" in refused("api_key", api_key=f"Bearer {key}")
+
+
+def test_invisible_characters_around_a_key_are_dropped() -> None:
+    """As a key that was copied from a web page, or saved by an editor of Windows, has them."""
+    around = "\ufeff\u200b \u2060\n\u200d\u200c\xa0\r"
+    assert checked(api_key=f"{around}{API_KEY}{around}").api_key == API_KEY
+    refused("api_key", api_key="\ufeff\u200b")
+
+
+def test_the_character_that_cannot_be_sent_is_named() -> None:
+    assert "it has the character U+200B at position 3." in refused("api_key", api_key=f"ab\u200b{API_KEY}")
 
 
 @pytest.mark.parametrize(

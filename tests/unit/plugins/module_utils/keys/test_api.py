@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption
 from ansible_collections.clouddb.control.plugins.module_utils._http.errors import (
     RequestFailed,
     StatusError,
@@ -266,8 +267,10 @@ def test_a_secret_is_checked_with_requests_of_its_own(
 
 @pytest.mark.parametrize("secret", ["", "two words", "line\nline", "Schlüssel"], ids=repr)
 def test_secret_that_cannot_be_a_header_is_not_sent(serve: Serve, secret: str) -> None:
+    """Nor does it count as one that the service rejects."""
     served = serve()
-    assert not is_valid_secret(served.client.with_api_key(secret))
+    with pytest.raises(InvalidOption, match="^key: the value must be a key and nothing else, but it "):
+        is_valid_secret(served.client.with_api_key(secret))
     assert served.requests == []
 
 

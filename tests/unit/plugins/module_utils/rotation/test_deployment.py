@@ -4,9 +4,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import stat
+from collections.abc import Callable
 from contextlib import nullcontext
 from datetime import timedelta
 from pathlib import Path
@@ -118,7 +120,7 @@ def test_deploys_only_over_what_was_inspected(rotated: tuple[Deployment, NewKey]
     host, _key = rotated
     other = Deployment(host.account, host.path.parent, "another run")
     if changed == "path":
-        host.path.write_text("edited by hand", encoding="utf-8")
+        host.path.write_text("edited-by-hand", encoding="utf-8")
     else:
         other.rotate()
     before = host.secret
@@ -180,10 +182,27 @@ def test_a_file_with_several_hard_links_is_refused_at_the_inspection(rotated: tu
     assert host.secret == key.secret
 
 
+def test_a_rename_that_was_done_is_no_error(
+    rotated: tuple[Deployment, NewKey], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """NFS can report one for a rename that it has done. Here, for those of the record and of the key."""
+    host, _old = rotated
+    new = host.create()
+
+    def replace_and_fail(source: str, path: str) -> None:
+        os.rename(source, path)
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, "replace", replace_and_fail)
+    assert host.deploy(new)["changed"]
+    assert host.secret == new.secret
+    assert confirm(host.client, host.host, new).has_deployed(new.id)
+
+
 def test_does_not_confirm_what_the_file_does_not_hold(host: Deployment) -> None:
     key = host.create()
     host.deploy(key)
-    host.path.write_text("edited by hand", encoding="utf-8")
+    host.path.write_text("edited-by-hand", encoding="utf-8")
     with pytest.raises(DeploymentRefused, match=f"web1 no longer holds the new key {key.id}"):
         confirm(host.client, host.host, key)
 
@@ -231,9 +250,29 @@ def test_rollback_keeps_an_edited_file(rotated: tuple[Deployment, NewKey]) -> No
     host, _old = rotated
     new = host.create()
     host.deploy(new)
-    host.path.write_text("edited by hand", encoding="utf-8")
+    host.path.write_text("edited-by-hand", encoding="utf-8")
     is_restored, confirmation = host.roll_back(new)
-    assert (is_restored, host.secret, confirmation.withdrawn) == (False, "edited by hand", new.id)
+    assert (is_restored, host.secret, confirmation.withdrawn) == (False, "edited-by-hand", new.id)
+
+
+@pytest.mark.parametrize("step", ["inspect", "deploy", "confirm", "commit", "roll_back"])
+def test_no_step_changes_a_file_that_holds_more_than_a_key(rotated: tuple[Deployment, NewKey], step: str) -> None:
+    host, _old = rotated
+    new = host.create()
+    if step != "deploy":
+        host.deploy(new)
+    content = f"CLOUDDB_API_KEY={new.secret}\nOTHER=1\n"
+    host.path.write_text(content, encoding="utf-8")
+    steps: dict[str, Callable[[], object]] = {
+        "inspect": lambda: inspect(host.client, host.host),
+        "deploy": lambda: host.deploy(new),
+        "confirm": lambda: confirm(host.client, host.host, new),
+        "commit": lambda: commit(host.client, host.host, new.id, new),
+        "roll_back": lambda: host.roll_back(new),
+    }
+    with pytest.raises(SecretFileError, match="^dest: .*/key must hold a key and nothing else, but it assigns a value"):
+        steps[step]()
+    assert host.secret == content
 
 
 def test_rollback_keeps_a_key_to_which_another_run_has_returned(rotated: tuple[Deployment, NewKey]) -> None:
@@ -277,7 +316,7 @@ def test_interrupted_deployment_is_known_as_the_previous_key(rotated: tuple[Depl
     assert (later.secret, confirmation.key_id) == (old.secret, old.id)
 
 
-@pytest.mark.parametrize("content", [None, "edited by hand"])
+@pytest.mark.parametrize("content", [None, "edited-by-hand"])
 def test_a_key_that_was_rolled_back_is_no_longer_recorded_as_deployed(
     rotated: tuple[Deployment, NewKey], content: str | None
 ) -> None:
