@@ -197,7 +197,7 @@ def _future_time(option: str, value: datetime | timedelta, now: datetime) -> str
     except OverflowError:
         raise InvalidOption(option, "is too long an age. Set a shorter one.") from None
     if time <= now:
-        raise InvalidOption(option, f"must be in the future, but it is {now:%Y-%m-%dT%H:%M:%SZ} by the service's clock")
+        raise InvalidOption(option, f"must be in the future, and it is {now:%Y-%m-%dT%H:%M:%SZ} now")
     return time.isoformat().replace("+00:00", "Z")
 
 

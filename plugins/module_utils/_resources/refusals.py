@@ -9,6 +9,7 @@ from typing import Any
 
 from .._errors import ClouddbError
 from .._http.client import Client
+from .._untrusted import displayable
 from .compare import contains, fields_of
 from .lookup import MAX_NAMED, ResourceError, label_of, list_resources
 from .parents import not_found
@@ -23,21 +24,25 @@ def branch_refusal(client: Client, find: Find, body: Mapping[str, Any] | None) -
     listed = list_resources(client, find.segments, find.field).items
     present = [branch for branch in listed if own_state(branch) not in (ABSENT, DELETING)]
     for branch in (branch for branch in present if contains(branch, find.match)):
-        children = [label_of(each) for each in present if each.get("parent_id") == branch.get("id")]
+        children = [_name_of(each) for each in present if each.get("parent_id") == branch.get("id")]
         if reason := reason_to_keep(branch, children):
-            return ResourceError("refused", f"Branch {label_of(branch)} cannot be deleted: {reason}")
+            return ResourceError("refused", f"Branch {_name_of(branch)} cannot be deleted: {reason}")
     return None
 
 
 def reason_to_keep(branch: Mapping[str, Any], children: Sequence[str] = ()) -> str:
     """Why the branch with these C(children) cannot be deleted; empty if it can be."""
     if branch.get("default"):
-        return "it is the default branch of the project."
+        return "it is the default branch of the project. Make another branch the default first."
     if branch.get("protected"):
         return "it is protected. Set protected: false first."
     if children:
         return f"other branches were created from it. Delete these first: {', '.join(children[:MAX_NAMED])}."
     return ""
+
+
+def _name_of(branch: Mapping[str, Any]) -> str:
+    return displayable(branch.get("name") or label_of(branch), 100)
 
 
 def database_refusal(client: Client, find: Find, body: Mapping[str, Any] | None) -> ClouddbError | None:

@@ -281,9 +281,17 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("options", "kind", "text"),
         [
-            ({"module": "branch", "name": "main", "state": "absent"}, "refused", "default branch"),
-            ({"module": "branch", "name": "kept", "state": "absent"}, "refused", "protected"),
-            ({"module": "branch", "name": "parent", "state": "absent"}, "refused", "created from it"),
+            (
+                {"module": "branch", "name": "main", "state": "absent"},
+                "refused",
+                "Branch main cannot be deleted: it is the default",
+            ),
+            (
+                {"module": "branch", "name": "kept", "state": "absent"},
+                "refused",
+                "Branch kept cannot be deleted: it is protected",
+            ),
+            ({"module": "branch", "name": "parent", "state": "absent"}, "refused", "Delete these first: child."),
             ({**ORDERS, "owner": "clouddb_ower"}, "not_found", "owner: there is no user 'clouddb_ower'. Did you mean"),
             ({**ORDERS, "name": "clouddb", "owner": "nobody"}, "not_found", "owner: there is no user 'nobody'."),
         ],
