@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Inventory plugin for the projects of the account. Keeps P1, P5 and P8."""
+"""Inventory plugin for the projects of the account. Keeps P1, P3, P5 and P8."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ from ..module_utils._http.connection import CONNECTION_OPTIONS, Connection, conn
 from ..module_utils._http.session import COLLECTION_VERSION, REQUESTS_IMPORT_ERROR, missing_requests
 from ..module_utils._operations.api import Selection, list_operations, map_projects
 from ..module_utils._operations.status import SUCCEEDED
-from ..module_utils._options import integer
+from ..module_utils._options import as_text, integer
 from ..module_utils._projects import Filters, checked_filters, checked_query, list_projects
 from ..module_utils._untrusted import MAX_MESSAGE_LENGTH, displayable
 from ..plugin_utils._host_names import LOCAL_NAMES, host_names
@@ -295,12 +295,10 @@ def _checked(options: dict[str, Any]) -> dict[str, Any]:
     unknown = set(options["filters"]) - set(Filters._fields)
     if unknown:
         raise InvalidOption("filters", f"unknown keys: {', '.join(sorted(unknown))}. Use {', '.join(Filters._fields)}.")
-    for name, value in options["filters"].items():
-        if not isinstance(value, str):
-            raise InvalidOption("filters", f"{name} must be a string. Quote a number, and leave out what has no value.")
+    filters = {name: as_text("filters", value, name) for name, value in options["filters"].items()}
     integer(options, "page_size", 1)
     integer(options, "workers", 1, MAX_WORKERS)
-    return {**options, "filters": checked_filters(options["filters"]), "query": checked_query(options)}
+    return {**options, "filters": checked_filters(filters), "query": checked_query(options)}
 
 
 def _fetch(client: Client, options: dict[str, Any]) -> tuple[list[dict[str, Any]], list[str], bool]:

@@ -1,6 +1,6 @@
 # Copyright (c) clouddb.control contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What all modules share: the connection options, and the one place where a task begins and ends. Keeps P5, P9, P11 and P12.
+"""What all modules share: the connection options, and the one place where a task begins and ends. Keeps P3, P5, P9, P11 and P12.
 
 Without future annotations, so that _errors.py names a Python that is too old.
 """
@@ -21,7 +21,7 @@ from ._errors import ClouddbError, InvalidOption
 from ._http.client import Client
 from ._http.connection import CONNECTION_OPTIONS, connection_from, encodings, may_hold_secrets
 from ._http.session import REQUESTS_IMPORT_ERROR, missing_requests
-from ._options import NOT_CREATED_ID, NOT_CREATED_KEY_ID, not_blank
+from ._options import NOT_CREATED_ID, NOT_CREATED_KEY_ID, as_text, not_blank
 from ._untrusted import MAX_MESSAGE_LENGTH, displayable, walk
 
 # Called with the options, the client and whether this is check mode; returns the result.
@@ -51,7 +51,7 @@ class ControlModule(AnsibleModule):
         client: Optional[Client] = None
         end: Callable[..., None] = self.fail_json
         try:
-            _refuse_empty(self.given, self.argument_spec)
+            _check_given(self.given, self.argument_spec)
             connection = connection_from(self.params)
             # The option may have had white space around it, which the censored value would then have too.
             if connection.api_key:
@@ -143,23 +143,37 @@ def _lacks_value(value: Any) -> bool:
     return value is None or value == ""
 
 
-def _refuse_empty(given: Mapping[str, Any], specs: Mapping[str, Mapping[str, Any]]) -> None:
+def _check_given(given: Mapping[str, Any], specs: Mapping[str, Mapping[str, Any]]) -> None:
     """Raise InvalidOption for an option that is given as null or blank, or as a list with such a value, or with a required
-    suboption that is null.
+    suboption that is null, and for what is no text where text is required.
 
     Ansible treats null as if the option were omitted: a variable without a value would select everything. Only where an
     omitted option can mean nothing else, null is the same: for optional connection options, and permissions of files.
     """
     for option, spec in specs.items():
-        may_be_null = option in FILE_COMMON_ARGUMENTS or (option in CONNECTION_OPTIONS and "fallback" not in spec)
+        # Not by its name: a database has an owner, too.
+        is_of_files = spec is FILE_COMMON_ARGUMENTS.get(option)
+        may_be_null = is_of_files or (option in CONNECTION_OPTIONS and "fallback" not in spec)
         value = given.get(option, "")
         if value is None and not may_be_null:
             raise InvalidOption(option, "must not be null. Set a value, or omit the option with default(omit).")
         if isinstance(value, list) and None in value:
             raise InvalidOption(option, "must not contain null. Leave out items without a value.")
-        if option not in FILE_COMMON_ARGUMENTS and option not in CONNECTION_OPTIONS:
+        if not is_of_files and option not in CONNECTION_OPTIONS:
             not_blank(given, option)
+            _require_text(option, value, spec)
         entries = [entry for entry in (value if isinstance(value, list) else [value]) if isinstance(entry, dict)]
         for name, suboption in spec.get("options", {}).items():
             if suboption.get("required") and any(entry.get(name, "") is None for entry in entries):
                 raise InvalidOption(option, f"{name} must not be null. Set a value.")
+            for entry in entries:
+                _require_text(option, entry.get(name), suboption, name)
+
+
+def _require_text(option: str, value: Any, spec: Mapping[str, Any], field: str = "") -> None:
+    """Raise InvalidOption if Ansible would turn the value into a text, which may not be the one that was written."""
+    is_list = spec["type"] == "list" and isinstance(value, list)
+    if (spec["elements"] if spec["type"] == "list" else spec["type"]) in ("str", "path"):
+        for item in value if is_list else [value]:
+            if item is not None:
+                as_text(option, item, field)

@@ -1,10 +1,11 @@
 # Copyright (c) clouddb.control contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Checks of single option values; each raises InvalidOption, which says what is valid. The option C(fields). Keeps P9 and P11."""
+"""Checks of single option values; each raises InvalidOption, which says what is valid. The option C(fields). Keeps P3, P9 and P11."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from datetime import date
 from typing import Any
 
 from ._errors import InvalidOption
@@ -36,12 +37,30 @@ def not_blank(params: Mapping[str, Any], option: str) -> Any:
     return value
 
 
+def as_text(option: str, value: object, field: str = "") -> str:
+    """The text, or the digits of an integer. Raises InvalidOption for any other value of the option, or of its C(field).
+
+    YAML has read C(1.10), C(no) and C(2026-01-02) as something else, so what was written is not known.
+    """
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    if isinstance(value, str):
+        return value
+    kinds = {bool: "boolean", float: "number", date: "date"}
+    found = [f"the {kind} {str(value).lower()}" for type_, kind in kinds.items() if isinstance(value, type_)]
+    problem = f"must be text, not {found[0]}. Quote it." if found else "must be text."
+    raise InvalidOption(option, f"{field} {problem}".lstrip())
+
+
 def identifier(params: Mapping[str, Any], option: str) -> Any:
     """The option's id or list of ids, which may be None; in check mode, an id may be NOT_CREATED_ID."""
     value = not_blank(params, option)
     for text in value if isinstance(value, list) else [value]:
         if text not in (None, NOT_CREATED_ID) and not is_id(text):
-            raise InvalidOption(option, f"'{text}' is not an id. Ids consist of letters, digits, '-', '_' and '.'.")
+            by_name = option.removesuffix("_id")
+            advice = f" For a name, set {by_name}." if by_name != option and by_name in params else ""
+            problem = f"'{text}' is not an id. Ids consist of letters, digits, '-', '_' and '.'."
+            raise InvalidOption(option, f"{problem}{advice}")
     return value
 
 

@@ -79,7 +79,8 @@ options:
         type: str
       match:
         description:
-          - Fields of the resource with their values, at any depth. Numbers are compared by value, also in text, and timestamps as times.
+          - Fields of the resource with their values, at any depth. Numbers are compared by value, and timestamps as times.
+          - A field that names a resource, such as C(name), C(id) or C(owner_id), must be text or an integer. Quote a name such as V("1.10").
           - Values cannot be V(null) or empty. Required for all methods except for GET.
           - If no resource in the list has one of these fields, a warning names it.
         type: dict

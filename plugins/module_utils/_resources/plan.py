@@ -1,6 +1,6 @@
 # Copyright (c) clouddb.control contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a task asks for: the request, its path, and how to find the resource that it is about. Keeps P2, P8, P9 and P11."""
+"""What a task asks for: the request, its path, and how to find the resource that it is about. Keeps P2, P3, P8, P9 and P11."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from .._errors import InvalidOption
 from .._http.client import SUCCESS, path_of
 from .._http.session import REFUSED
-from .._options import NOT_CREATED_ID, query_parameters
+from .._options import NOT_CREATED_ID, as_text, query_parameters
 from .._untrusted import is_id
 from .compare import contains, fields_of, has_values
 
@@ -169,6 +169,7 @@ def _find_from(
     if not check_mode and not has_values(match):
         # A variable without a value, which would match resources without this field. Before ansible-core 2.19, null becomes "".
         raise InvalidOption("find", "match must not contain null or an empty text, at any depth")
+    _require_texts(match)
     if options["path"] is not None:
         segments = parse_path("find.path", options["path"], allow_missing=check_mode)
     # The path of a resource is that of its list and a placeholder.
@@ -176,6 +177,15 @@ def _find_from(
     if placeholders(segments) or not segments:
         raise InvalidOption("find", "path is needed, because the path of the request has a placeholder within it")
     return Find(segments, options["list"], match, query_parameters("find.query", options["query"], check_mode))
+
+
+def _require_texts(match: Mapping[str, Any]) -> None:
+    """Raise InvalidOption for a number or a boolean in a field that names a resource. Other fields may have such values."""
+    for field, value in match.items():
+        if isinstance(value, Mapping):
+            _require_texts(value)
+        elif value is not None and f"_{field}".endswith(("_id", "_name")):
+            as_text("find", value, f"match.{field}")
 
 
 def parse_path(option: str, text: str, allow_missing: bool = False) -> tuple[str, ...]:
