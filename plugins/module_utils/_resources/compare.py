@@ -4,18 +4,23 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any
 
 from .._timestamps import parse_timestamp
+
+# As in JSON. Python also takes 1_000, 017 and nan for numbers.
+_NUMBER = re.compile(r"-?(0|[1-9]\d{0,99})(\.\d{1,99})?([eE][+-]?\d{1,3})?", re.ASCII)
 
 
 def contains(actual: Any, wanted: Any) -> bool:
     """Whether all that is wanted is there: nested, lists in order and in full; other fields do not matter.
 
     A field that is missing is null. Numbers are compared by value, and timestamps as times. Templates turn numbers and
-    booleans into text, so C("17") equals 17 and C("True") equals true.
+    booleans into text, so the text C("17") is wanted where 17 is, and C("True") where true is. Text that is there is text: an
+    integer is wanted by its digits, but 1.1 may have been written as 1.10.
     """
     if isinstance(wanted, Mapping):
         return isinstance(actual, Mapping) and all(
@@ -27,6 +32,8 @@ def contains(actual: Any, wanted: Any) -> bool:
         return actual is wanted
     if isinstance(actual, str) and isinstance(wanted, str):
         return actual == wanted or _is_same_time(actual, wanted)
+    if isinstance(actual, str) and isinstance(wanted, (int, float)) and not isinstance(wanted, bool):
+        return isinstance(wanted, int) and actual == str(wanted)
     return bool(_comparable(actual) == _comparable(wanted))
 
 
@@ -41,11 +48,7 @@ def _is_same_time(actual: str, wanted: str) -> bool:
 def _comparable(value: Any) -> Any:
     if isinstance(value, bool) or value in ("True", "False"):
         return str(value).lower()
-    if isinstance(value, str):
-        for number in (int, float):
-            with suppress(ValueError):
-                return number(value)
-    return value
+    return json.loads(value) if isinstance(value, str) and _NUMBER.fullmatch(value) else value
 
 
 def fields_of(body: Mapping[str, Any] | None, found: Mapping[str, Any]) -> dict[str, Any]:

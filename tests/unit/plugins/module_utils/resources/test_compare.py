@@ -25,6 +25,9 @@ from ansible_collections.clouddb.control.plugins.module_utils._resources.compare
         (17, "17"),
         (17.0, 17),
         (1209600, "1209600.0"),
+        (1000, "1e3"),
+        (-0.5, "-0.5"),
+        ("17", 17),
         # https://github.com/coralogix/terraform-provider-coralogix/pull/470
         ("2026-11-21T08:00:00.000", "2026-11-21T08:00:00Z"),
         # https://github.com/CrowdStrike/terraform-provider-crowdstrike/pull/395
@@ -54,6 +57,13 @@ def test_what_is_wanted_is_there(actual: Any, wanted: Any) -> None:
         (9007199254740993, 9007199254740992),
         (9007199254740993, 9007199254740992.0),
         ("17", "17.0"),
+        # Python's numbers, but not JSON's.
+        *((1000, text) for text in ("1_000", "01000", "+1000", " 1000", "1000.", "१०००")),
+        # Text that is there is text.
+        ("1.10", 1.1),
+        ("1.1", 1.1),
+        ("017", 17),
+        ("1", True),
         ("2026-11-21T08:00:00Z", "2026-11-21T08:00:01Z"),
         ("2026-11-21", "20261121"),
         (17, "17x"),
