@@ -33,6 +33,7 @@ MAX_SIZE = 65536
 SPACE = 16384
 # In seconds. A task holds the lock while it sends its requests.
 LOCK_TIMEOUT = 300.0
+MODE_ADVICE = "Quote an octal number, such as mode: '0640', or include u=r in a symbolic mode."
 
 
 class FileAttributes(NamedTuple):
@@ -291,10 +292,13 @@ def _temporary_prefix() -> str:
 
 
 def _require_readable_mode(mode: object) -> None:
-    """Raise InvalidOption when the owner could not read a file with this value of the option C(mode).
+    """Raise InvalidOption when the owner could not read a file with this value of the option C(mode), or for a number that is no octal one.
 
     A symbolic mode passes: what it results in is known only when it is set.
     """
+    if isinstance(mode, int) and not _is_plausible(mode):
+        # YAML reads 0440 as the number 288, but 440 without the 0 as the number 440, which is 0670.
+        raise InvalidOption("mode", f"The number {mode} would be the permissions {mode:04o}. {MODE_ADVICE}")
     if isinstance(mode, str):
         try:
             mode = int(mode, 8)
@@ -304,10 +308,18 @@ def _require_readable_mode(mode: object) -> None:
         _require_read_bit(mode)
 
 
+def _is_plausible(mode: int) -> bool:
+    """Whether somebody may mean these permissions, as ansible-lint's rule risky-octal decides for files that are not executable.
+
+    The owner has the most permissions and the others have the fewest, and who has any may read.
+    """
+    owner, group, others = mode >> 6 & 7, mode >> 3 & 7, mode & 7
+    return owner >= group >= others and not {1, 2, 3} & {owner, group, others}
+
+
 def _require_read_bit(mode: int) -> None:
     if not mode & stat.S_IRUSR:
         raise InvalidOption(
             "mode",
-            f"The owner could not read a file with mode {mode:04o}. "
-            "Quote an octal number, such as mode: '0640', or include u=r in a symbolic mode.",
+            f"The owner could not read a file with mode {mode:04o}. {MODE_ADVICE}",
         )

@@ -121,10 +121,20 @@ def test_directory_may_be_missing_in_check_mode(tmp_path: Path) -> None:
     assert file.read() is None
 
 
-@pytest.mark.parametrize("mode", [640, "0240", "66", 0o200])
+@pytest.mark.parametrize("mode", ["0240", "66", 0o200, 0])
 def test_given_mode_that_the_owner_cannot_read_is_refused(mode: int | str) -> None:
     with pytest.raises(InvalidOption, match="^mode: "):
         dest_from({"dest": "key", "mode": mode}, keep_attributes)
+
+
+@pytest.mark.parametrize("mode", [440, 400, 640, 600, 644, 660, 700])
+def test_a_decimal_number_in_place_of_an_octal_one_is_refused(mode: int) -> None:
+    """440 is 0670, with which the group could write the file: https://github.com/ansible/ansible-modules-core/issues/2963"""
+    with pytest.raises(InvalidOption) as refusal:
+        dest_from({"dest": "key", "mode": mode}, keep_attributes)
+    assert f"The number {mode} would be the permissions {mode:04o}." in str(refusal.value)
+    assert dest_from({"dest": "key", "mode": str(mode)}, keep_attributes)
+    assert dest_from({"dest": "key", "mode": int(str(mode), 8)}, keep_attributes)
 
 
 @pytest.mark.parametrize("mode", [None, "0640", 0o400, "u-r"])
