@@ -19,6 +19,7 @@ IN_USE = "It was used while the task ran."
 USES_NOT_LISTED = (
     "No key was revoked as never_used, because the service does not list the use of the task's own key either."
 )
+NO_SERVICE_TIME = "The responses have no Date header, so the ages of the keys are not known."
 COMPLIES = "When the keys were listed again, it no longer violated the policy."
 ANOTHER_REVOKED = "Another task or a user has revoked it in the meantime."
 NOT_REACHED = "The task failed before it could be revoked."
@@ -75,7 +76,13 @@ class _Enforcement:
             # This task has used its own key. If that is not listed, other uses may not be, either.
             self._kinds = [kind for kind in self._kinds if kind != "never_used"]
             self._warnings.append(USES_NOT_LISTED)
-        protected = {**self._review.protected, own["id"]: OWN_KEY}
+        protected = dict(self._review.protected)
+        if not self._client.knows_service_time:
+            # Whether a key is in its grace period is not known, either.
+            protected.update((key["id"], NO_SERVICE_TIME) for key in self._keys)
+            advice = "Check the proxies between this machine and the service."
+            self._warnings.append(f"No key is revoked. {NO_SERVICE_TIME} {advice}")
+        protected[own["id"]] = OWN_KEY
         waiting = [key for key in self._review.due(self._kinds) if key["id"] not in protected]
         kept = {key["id"] for key in self._review.due(self._requested_kinds)} - {key["id"] for key in waiting}
         self._kept = {key_id: protected.get(key_id, USES_NOT_LISTED) for key_id in kept}

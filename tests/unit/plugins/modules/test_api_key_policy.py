@@ -16,8 +16,10 @@ from ansible_collections.clouddb.control.plugins.module_utils._http.errors impor
 )
 from ansible_collections.clouddb.control.plugins.module_utils._http.session import Request
 from ansible_collections.clouddb.control.plugins.module_utils._keys.api import OrphanedKey
+from ansible_collections.clouddb.control.plugins.module_utils._policy.policy import REVOCABLE_KINDS
 from ansible_collections.clouddb.control.plugins.module_utils._policy.revocation import (
     COMPLIES,
+    NO_SERVICE_TIME,
     NOT_REACHED,
     OWN_KEY,
     USES_NOT_LISTED,
@@ -25,7 +27,11 @@ from ansible_collections.clouddb.control.plugins.module_utils._policy.revocation
 from ansible_collections.clouddb.control.plugins.modules import api_key_policy
 from ansible_collections.clouddb.control.tests.unit.support.module_main import run_main
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
-from ansible_collections.clouddb.control.tests.unit.support.simulated_account import ADMIN_SECRET, SimulatedAccount
+from ansible_collections.clouddb.control.tests.unit.support.simulated_account import (
+    ADMIN_SECRET,
+    SimulatedAccount,
+    SimulatedClient,
+)
 
 DAY = 86_400
 ADMIN = 1
@@ -204,6 +210,24 @@ def test_service_that_records_no_uses(account: Account, monkeypatch: pytest.Monk
     assert (result["revoked"], len(account.keys), len(result["warnings"])) == ([], 7, 1)
     assert (set(outcomes(result).values()), len(result["left"])) == ({"kept"}, 7)
     assert (reasons(result)[ADMIN], reasons(result)[3]) == (OWN_KEY, USES_NOT_LISTED)
+
+
+@pytest.mark.parametrize("check_mode", [False, True])
+def test_nothing_is_revoked_without_the_time_of_the_service(
+    account: Account, monkeypatch: pytest.MonkeyPatch, check_mode: bool
+) -> None:
+    """The clock of this machine may be 100 days ahead."""
+    monkeypatch.setattr(SimulatedClient, "knows_service_time", False)
+    account.add("deploy-1", is_used=False)
+    options: dict[str, Any] = {"max_age": "1d", "max_idle": "1d", "max_keys": 2, "grace": "0"}
+    result = account.run(check_mode, **REVOKE, **options, revoke_kinds=list(REVOCABLE_KINDS))
+    assert (result["changed"], result["revoked"], len(account.keys)) == (False, [], 8)
+    assert result["left"] == [1, 2, 3, 4, 5, 6, 7, 8]
+    assert reasons(result) == {ADMIN: OWN_KEY, **dict.fromkeys(range(2, 9), NO_SERVICE_TIME)}
+    [warning] = result["warnings"]
+    assert NO_SERVICE_TIME in warning
+    report = account.run(**options, allowed=REVOKE["allowed"])
+    assert ({each["outcome"] for each in report["findings"]}, report["warnings"]) == ({"reported"}, [])
 
 
 @pytest.mark.parametrize("before_request", range(2, LISTS_BEFORE + 3))
