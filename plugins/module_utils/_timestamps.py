@@ -17,8 +17,8 @@ MAX_AGE = 100 * MAX_SECONDS
 AGE_EXAMPLES = "90s, 5m, 24h, 7d or 2w"
 # As a bare number, these are more likely a date such as 20261121, or seconds since 1970, than an age.
 MAX_BARE_AGE = 9_999_999
-# Earlier than all timestamps of the service.
-BEGINNING = datetime.min.replace(tzinfo=timezone.utc)
+# The service began later. Times up to then stand for none: the year 1 in Go, 1970 in Unix, and 1980 in FAT.
+BEGINNING = datetime(2000, 1, 1, tzinfo=timezone.utc)
 
 _TIMESTAMP = r"(\d{4}-\d\d-\d\d)(?:[Tt ](\d\d:\d\d)(?::(\d\d)(?:[.,](\d+))?)?)?\s*([Zz]|[+-]\d\d(?::?\d\d)?)?"
 _AGE = r"(\d+(?:\.\d+)?)\s*([smhdw])"
@@ -44,11 +44,23 @@ def parse_timestamp(text: str) -> datetime:
 
 
 def timestamp_of(item: Mapping[str, Any], field: str) -> datetime | None:
-    """The timestamp in this field; None if it is missing, null, empty or malformed."""
+    """The timestamp in this field; None if it is missing, null, empty or malformed, or stands for no time."""
     try:
-        return parse_timestamp(item[field])
+        found = parse_timestamp(item[field])
     except (AttributeError, KeyError, ValueError):
         return None
+    return found if found > BEGINNING else None
+
+
+def is_never(item: Mapping[str, Any], field: str) -> bool:
+    """Whether the field says that something has not happened: with null, an empty text or a time that stands for none.
+
+    A field that is missing or malformed says nothing.
+    """
+    try:
+        return item[field] in (None, "") or parse_timestamp(item[field]) <= BEGINNING
+    except (AttributeError, KeyError, ValueError):
+        return False
 
 
 def seconds_between(item: Mapping[str, Any], start: str, end: str) -> float | None:

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any, NamedTuple
 
@@ -82,6 +82,12 @@ def keys_named(client: Client, name: str) -> list[Key]:
 def all_but_latest(keys: Sequence[Key], number: int) -> list[Key]:
     """The keys, of which the latest come last, without the last C(number) of them."""
     return list(keys[: max(0, len(keys) - number)])
+
+
+def last_use(key: Mapping[str, Any]) -> datetime | None:
+    """When the key was last used; None if it never was, or if that is not known, as with a last use before its creation."""
+    created_at, last_used_at = timestamp_of(key, "created_at"), timestamp_of(key, "last_used_at")
+    return None if last_used_at and created_at and last_used_at < created_at else last_used_at
 
 
 def own_key_of(keys: Sequence[Key], own_key: str) -> Key:

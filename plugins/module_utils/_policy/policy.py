@@ -10,9 +10,9 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from .._errors import InvalidOption
-from .._keys.api import Key, all_but_latest
+from .._keys.api import Key, all_but_latest, last_use
 from .._patterns import is_pattern, matcher, normal, require_clear
-from .._timestamps import BEGINNING, timestamp_of
+from .._timestamps import BEGINNING, is_never, timestamp_of
 from .._untrusted import displayable
 
 # In the order in which findings on a key are listed.
@@ -165,14 +165,14 @@ def _violations(
     """The findings on each key that do not depend on other keys. With dates, so that the message about a key stays the same."""
     for key in keys:
         entry = entry_of.get(key["id"])
-        created_at, last_used_at = _times(key)
+        created_at, last_used_at = timestamp_of(key, "created_at"), last_use(key)
         if policy.allowed is not None and entry is None:
             yield _finding("unknown", key, "matches no name that the policy allows", None)
         if created_at and policy.max_age is not None and now - created_at > policy.max_age:
             yield _finding("expired", key, f"was created on {created_at.date()}, longer ago than max_age", entry)
         if last_used_at and policy.max_idle is not None and now - last_used_at > policy.max_idle:
             yield _finding("idle", key, f"was last used on {last_used_at.date()}, longer ago than max_idle", entry)
-        if created_at and _was_never_used(key) and now - created_at > policy.grace:
+        if created_at and is_never(key, "last_used_at") and now - created_at > policy.grace:
             yield _finding("never_used", key, f"was created on {created_at.date()} and never used", entry)
 
 
@@ -228,24 +228,10 @@ def _activity_order(key: Key) -> tuple[datetime, int]:
 
 def _last_activity(key: Key) -> datetime | None:
     """None if the service sent no valid timestamps."""
-    created_at, last_used_at = _times(key)
-    if created_at is None or (last_used_at is None and not _was_never_used(key)):
+    created_at, last_used_at = timestamp_of(key, "created_at"), last_use(key)
+    if created_at is None or (last_used_at is None and not is_never(key, "last_used_at")):
         return None
     return max(created_at, last_used_at or created_at)
-
-
-def _times(key: Key) -> tuple[datetime | None, datetime | None]:
-    """When the key was created and last used; None where the service sent no valid time.
-
-    A last use before the creation is not valid: some services send a date of the year 1.
-    """
-    created_at, last_used_at = timestamp_of(key, "created_at"), timestamp_of(key, "last_used_at")
-    return created_at, None if last_used_at and created_at and last_used_at < created_at else last_used_at
-
-
-def _was_never_used(key: Key) -> bool:
-    """Whether the service says so: with null or an empty text, and not by leaving the field out."""
-    return key.get("last_used_at", ...) in (None, "")
 
 
 def _reason_to_protect(key: Key, policy: Policy, now: datetime) -> str:

@@ -10,7 +10,17 @@ from typing import Any, NamedTuple
 
 from .._http.client import Client
 from .._http.errors import RequestFailed
-from .._keys.api import Key, OrphanedKey, as_revoked, list_keys, not_revoked, own_key_of, retry_advice, revoke_key
+from .._keys.api import (
+    Key,
+    OrphanedKey,
+    as_revoked,
+    last_use,
+    list_keys,
+    not_revoked,
+    own_key_of,
+    retry_advice,
+    revoke_key,
+)
 from .._keys.ensure import Result
 from .policy import KINDS, SURPLUS_KINDS, Finding, Policy, label, review
 
@@ -72,7 +82,7 @@ class _Enforcement:
         own = own_key_of(self._keys, options.own_key)
         self._requested_kinds = self._kinds = options.kinds
         self._max_revocations = options.max_revocations
-        if not own.get("last_used_at") and "never_used" in self._kinds:
+        if last_use(own) is None and "never_used" in self._kinds:
             # This task has used its own key. If that is not listed, other uses may not be, either.
             self._kinds = [kind for kind in self._kinds if kind != "never_used"]
             self._warnings.append(USES_NOT_LISTED)

@@ -14,7 +14,6 @@ from .._http.client import Client
 from .._http.errors import NotFound, StatusError
 from .._operations.api import PAGE_SIZE, Operation, operation_pages, time_of_creation
 from .._operations.status import SUCCEEDED
-from .._timestamps import BEGINNING
 from .compare import contains, differing, fields_of
 from .lookup import find_resource
 from .plan import Plan, Resource, fill, placeholders, project_in_path
@@ -122,7 +121,7 @@ def _operations_about(client: Client, resource: Resource, project_id: str) -> li
     """The operations about the resource, newest first, back to its creation if that is not too many to read."""
     about: list[Operation] = []
     scanned = 0
-    oldest = max(time_of_creation(resource), BEGINNING + BEFORE_CREATION) - BEFORE_CREATION
+    oldest = time_of_creation(resource) - BEFORE_CREATION
     for page in operation_pages(client, project_id, PAGE_SIZE):
         now = client.service_now()
         for operation in page.items:

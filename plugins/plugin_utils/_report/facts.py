@@ -12,7 +12,8 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
 
-from ...module_utils._timestamps import parse_timestamp, timestamp_of
+from ...module_utils._keys.api import last_use
+from ...module_utils._timestamps import is_never, parse_timestamp, timestamp_of
 from .operations import counts, operation_facts
 from .text import number_or_zero, scalar
 
@@ -91,7 +92,7 @@ def _keys(api_keys: Sequence[Mapping[str, Any]], now: datetime, stale_days: int)
 
 
 def _key(key: Mapping[str, Any], now: datetime, stale_days: int, is_duplicate: bool) -> dict[str, Any]:
-    last_used_at = timestamp_of(key, "last_used_at")
+    last_used_at = last_use(key)
     unused_days = _full_days(last_used_at, now)
     return {
         "id": scalar(key, "id"),
@@ -102,7 +103,7 @@ def _key(key: Mapping[str, Any], now: datetime, stale_days: int, is_duplicate: b
         "last_used_on": last_used_at.date().isoformat() if last_used_at else None,
         "unused_days": unused_days,
         "last_used_from_addr": scalar(key, "last_used_from_addr") or None,
-        "never_used": last_used_at is None,
+        "never_used": is_never(key, "last_used_at"),
         "stale": unused_days is not None and unused_days >= stale_days,
         "duplicate_name": is_duplicate,
     }

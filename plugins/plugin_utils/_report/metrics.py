@@ -21,7 +21,7 @@ from ...module_utils._untrusted import displayable
 from .operations import IN_PROGRESS, SCHEDULING, grouped
 from .text import template_environment
 
-KEY_STATES = ("never_used", "stale", "used")
+KEY_STATES = ("never_used", "stale", "used", "unknown")
 # Findings about keys that are gone, in the results of api_key_policy.
 RESOLVED_OUTCOMES = ("revoked", "gone")
 BUCKETS = (1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600)
@@ -81,7 +81,9 @@ def _text(value: object) -> str:
 
 
 def _key_state(key: Mapping[str, Any]) -> str:
-    return "never_used" if key["never_used"] else "stale" if key["stale"] else "used"
+    if key["never_used"]:
+        return "never_used"
+    return "unknown" if key["unused_days"] is None else "stale" if key["stale"] else "used"
 
 
 def _numbers(found: Iterable[Any], known: Iterable[Any] = ()) -> list[tuple[Any, int]]:

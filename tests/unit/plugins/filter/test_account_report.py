@@ -53,13 +53,24 @@ class TestKeys:
         assert (found["age_days"], found["unused_days"], found["last_used_on"]) == (100, 1, "2026-11-19")
         assert found["last_used_from_addr"] == "192.0.2.1"
 
-    @pytest.mark.parametrize("malformed", [None, "soon"])
-    def test_malformed_timestamps(self, malformed):
-        (found,) = report(api_keys=[key(1, "ci", malformed, created_at=malformed)])["api_keys"]["list"]
-        assert (found["age_days"], found["unused_days"], found["never_used"]) == (None, None, True)
+    @pytest.mark.parametrize(
+        "value, never_used",
+        [(None, True), ("", True), ("0001-01-01T00:00:00Z", True), ("1970-01-01T00:00:00Z", True), ("soon", False)],
+    )
+    def test_what_is_no_time(self, value, never_used):
+        """https://github.com/coder/coder/pull/28453, https://github.com/fleetdm/fleet/issues/43622"""
+        keys = report(api_keys=[key(1, "ci", value, created_at=value)])["api_keys"]
+        (found,) = keys["list"]
+        assert (found["age_days"], found["unused_days"], found["never_used"]) == (None, None, never_used)
+        assert (keys["never_used"], keys["stale"]) == (int(never_used), 0)
+
+    def test_a_last_use_before_the_creation_is_not_known(self):
+        (found,) = report(api_keys=[key(1, "ci", ago(days=200), created_at=ago(days=100))])["api_keys"]["list"]
+        assert (found["unused_days"], found["last_used_on"]) == (None, None)
+        assert (found["never_used"], found["stale"]) == (False, False)
 
     def test_last_use_after_now(self):
-        (found,) = report(api_keys=[key(1, "ci", ago(seconds=-30), created_at=ago(seconds=-60))])["api_keys"]["list"]
+        (found,) = report(api_keys=[key(1, "ci", ago(seconds=-60), created_at=ago(seconds=-30))])["api_keys"]["list"]
         assert (found["age_days"], found["unused_days"]) == (0, 0)
 
 

@@ -124,7 +124,7 @@ def test_operations() -> None:
 def test_known_actions_and_statuses_are_always_present() -> None:
     found = samples(text_of())
     for name, labels in {
-        "clouddb_api_keys": {("never_used",), ("stale",), ("used",)},
+        "clouddb_api_keys": {("never_used",), ("stale",), ("used",), ("unknown",)},
         "clouddb_operations": {(action, status) for action in ACTIONS for status in STATUSES},
         "clouddb_unfinished_operations": {(action,) for action in ACTIONS},
         "clouddb_operation_duration_seconds_count": {(action,) for action in ACTIONS},

@@ -22,6 +22,8 @@ from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EP
 
 HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)
+# In Go, in Unix, and on file systems with FAT.
+ZERO_TIMES = ("0001-01-01T00:00:00Z", "1970-01-01T00:00:00+00:00", "1980-01-01T00:00:00Z")
 NO_LIMITS = Policy(None, None, None, None, HOUR)
 
 
@@ -178,6 +180,15 @@ def test_ages(policy: dict[str, Any], a_key: dict[str, Any], kinds: list[str]) -
     assert found([a_key], **policy) == [(kind, 1) for kind in kinds]
 
 
+@pytest.mark.parametrize("zero", ZERO_TIMES)
+def test_what_stands_for_no_time_is_no_age(zero: str) -> None:
+    """https://github.com/coder/coder/pull/28453"""
+    limits: dict[str, Any] = {"max_age": 90 * DAY, "max_idle": 30 * DAY}
+    assert found([key(1) | {"created_at": zero}], **limits) == []
+    assert found([key(1) | {"created_at": zero, "last_used_at": zero}], **limits) == []
+    assert found([key(1) | {"last_used_at": zero}], **limits) == [("never_used", 1)]
+
+
 # Numbers
 
 
@@ -224,7 +235,9 @@ GRACE_PERIOD = "It was created or used within the grace period."
         (key(1, idle=None) | {"last_used_at": ""}, None),
         (key(1, idle=HOUR), GRACE_PERIOD),
         (key(1, age=HOUR, idle=None), GRACE_PERIOD),
-        # A use before the creation, such as one in the year 1, is none.
+        *((key(1) | {"last_used_at": time}, None) for time in ZERO_TIMES),
+        *((key(1) | {"created_at": time}, NO_TIMES) for time in ZERO_TIMES),
+        # A use before the creation is none.
         (key(1, idle=20 * DAY), NO_TIMES),
         (key(1) | {"created_at": None}, NO_TIMES),
         (key(1) | {"last_used_at": "yesterday"}, NO_TIMES),
