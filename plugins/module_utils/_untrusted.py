@@ -17,6 +17,8 @@ MAX_TEXT_LENGTH = 500
 MAX_MESSAGE_LENGTH = 20_000
 MAX_INTEGER = 2**63
 
+# The form of most ids of projects, such as C(wispy-lake-12345678).
+PROJECT_ID = re.compile(r"[a-z-]+-[0-9]{6,}")
 _ID = re.compile(rf"(?!\.+\Z)[A-Za-z0-9_.-]{{1,{MAX_ID_LENGTH}}}")
 # What Jinja's opening delimiters begin with, and $ANSIBLE_VAULT, which ansible-rulebook takes for a vaulted value.
 _DELIMITER_START = re.compile(r"([{$])(?! )")

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from .._clock import Clock
 from .._errors import sentence
-from .._untrusted import UnsupportedJson, decode, displayable
+from .._untrusted import PROJECT_ID, UnsupportedJson, decode, displayable
 from .attempt import AttemptError
 from .backoff import retry_after_seconds
 from .connection import Connection
@@ -249,9 +249,12 @@ def _advice_after_404(path: str, base_url: str, is_explained: bool) -> str:
         return f" Check base_url, which should end with {API_PATH}, but is {base_url}."
     if path.count("/") == 1:
         return f" The service has no such path. Check the path and base_url, which is {base_url}."
+    project, hint = re.match("/projects/([^/]+)", path), ""
+    if project and not PROJECT_ID.fullmatch(project[1]):
+        hint = f" If '{project[1]}' is the name of a project, set its id, or set the option project."
     if is_explained:
-        return " Check the ids and names in the request, base_url, and whether the API key may access them."
-    return " There is no such resource, or the API key may not access it. Check the path, its ids and base_url."
+        return f" Check the ids and names in the request, base_url, and whether the API key may access them.{hint}"
+    return f" There is no such resource, or the API key may not access it. Check the path, its ids and base_url.{hint}"
 
 
 def _error_fields(content: bytes, connection: Connection) -> dict[str, str]:

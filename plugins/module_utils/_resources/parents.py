@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,12 +12,11 @@ from .._http.client import Client
 from .._http.errors import NotFound
 from .._missing import similar
 from .._options import NOT_CREATED_ID, identifier
+from .._untrusted import PROJECT_ID
 from .lookup import Listed, ResourceError, list_resources
 
 # As the published API document bounds it.
 PROJECTS_PAGE_SIZE = 400
-# The form of most ids of projects, such as C(wispy-lake-12345678).
-_PROJECT_ID = re.compile(r"[a-z-]+-[0-9]{6,}")
 
 
 # What the options name that are not named after it.
@@ -54,7 +52,7 @@ def project_id_from(params: Mapping[str, Any], client: Client, may_be_missing: b
     if project is None or project == NOT_CREATED_ID:
         project_id: str | None = project or identifier(params, "project_id")
         return project_id
-    if _PROJECT_ID.fullmatch(project):
+    if PROJECT_ID.fullmatch(project):
         # An account may have more projects than a page, or list them for an organization only.
         try:
             return str(client.get("projects", project).object("project", id=str)["id"])

@@ -290,8 +290,10 @@ def test_messages_of_statuses(response: RawResponse, message: str) -> None:
     [
         ("", "/projects/p/operations", b"", "Check base_url, which should end with /api/v2, but is {base}."),
         ("/api/v2", "/projects", NOT_TODAY, "The service has no such path. Check the path and base_url, which is {base}."),
-        ("/api/v2", "/projects/p", NOT_TODAY, "Check the ids and names in the request, base_url, and whether the API key may access them."),
-        ("/api/v2", "/projects/p", b"", "There is no such resource, or the API key may not access it. Check the path, its ids and base_url."),
+        ("/api/v2", "/projects/calm-hill-23456789", NOT_TODAY, "Check the ids and names in the request, base_url, and whether the API key may access them."),
+        ("/api/v2", "/projects/shop/operations", NOT_TODAY, "If 'shop' is the name of a project, set its id, or set the option project."),
+        ("/api/v2", "/projects/shop", b"", "If 'shop' is the name of a project, set its id, or set the option project."),
+        ("/api/v2", "/projects/calm-hill-23456789", b"", "There is no such resource, or the API key may not access it. Check the path, its ids and base_url."),
     ],
 )  # fmt: skip
 def test_404_says_what_to_check(base: str, path: str, content: bytes, advice: str) -> None:
