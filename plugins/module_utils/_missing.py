@@ -34,6 +34,8 @@ def no_project(found: Projects, filters: Filters, query: Mapping[str, Any]) -> P
     sentences = [f"There is no project with {' and '.join(conditions)}." if conditions else "There are no projects."]
     if filters.name and filters.name not in found.names and (near := similar(filters.name, found.names)):
         sentences.append(f"Did you mean {' or '.join(displayable(name, 100) for name in near)}?")
+    if filters.project_id in found.names:
+        sentences.append("This is the name of a project: set name.")
     sentences += found.warnings or ["Check the options, and whether the API key may access the project."]
     details: dict[str, Any] = {**wanted, **({"query": dict(query)} if query else {})}
     if found.unavailable_ids:
@@ -41,9 +43,12 @@ def no_project(found: Projects, filters: Filters, query: Mapping[str, Any]) -> P
     return ProjectNotFound(" ".join(sentences), details)
 
 
-def similar(text: str, candidates: Iterable[str]) -> list[str]:
-    """The candidates similar to this text, whatever their case, the most similar first; none of too many to compare."""
+def similar(text: str, candidates: Iterable[str], least: float = 0.6) -> list[str]:
+    """The candidates similar to this text, whatever their case, the most similar first; none of too many to compare.
+
+    C(least) is the least similarity, from 0 to 1.
+    """
     by_lower_case = {candidate.lower(): candidate for candidate in sorted(candidates, reverse=True)}
     if len(by_lower_case) > MAX_COMPARED:
         return []
-    return [by_lower_case[near] for near in get_close_matches(text.lower(), by_lower_case, MAX_SIMILAR)]
+    return [by_lower_case[near] for near in get_close_matches(text.lower(), by_lower_case, MAX_SIMILAR, least)]

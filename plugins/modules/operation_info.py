@@ -45,11 +45,16 @@ options:
     type: list
     elements: str
   status:
-    description: Statuses of the operations to return, such as V(scheduling), V(running), V(finished) or V(failed).
+    description:
+      - Statuses of the operations to return, such as V(scheduling), V(running), V(finished) or V(failed).
+      - V(unsuccessful) stands for V(failed), V(error) and V(cancelled).
+      - A misspelled status is an error. For any other status that is unknown to this collection, the task warns.
     type: list
     elements: str
   action:
-    description: Actions of the operations to return, such as V(create_branch) or V(start_compute).
+    description:
+      - Actions of the operations to return, such as V(create_branch) or V(start_compute).
+      - A misspelled action is an error. For any other action that is unknown to this collection, the task warns.
     type: list
     elements: str
   branch_id:
@@ -62,6 +67,13 @@ options:
     description: Earliest creation time of the operations to return. Either an ISO 8601 timestamp (UTC if it has no offset), or an age by the
       service's clock, in seconds or with a unit, such as V(24h).
     type: raw
+  updated_after:
+    description:
+      - Earliest time of the last update of the operations to return, as a timestamp or an age like O(created_after). This includes an operation
+        that was created two days ago and has failed now.
+      - The service lists operations by their creation, so all pages are fetched. O(created_after) bounds them.
+    type: raw
+    version_added: 2.0.0
   max_results:
     description: Maximum number of operations to return, newest first.
     type: int
@@ -93,10 +105,11 @@ seealso:
 EXAMPLES = r"""
 # The examples take base_url and api_key from CLOUDDB_BASE_URL and CLOUDDB_API_KEY.
 
-- name: List the operations of the account that failed during the last day
+- name: List the operations of the account that failed during the last day, even those that began up to a week ago
   clouddb.control.operation_info:
-    status: [failed, error, cancelled]
-    created_after: 24h
+    status: unsuccessful
+    updated_after: 24h
+    created_after: 7d
   register: failed
 
 - name: List the ten newest operations of a project
@@ -181,18 +194,20 @@ from ..module_utils._operations.api import (
     summary,
     summed,
 )
-from ..module_utils._operations.status import ACTIONS, STATUSES, unknown_values
+from ..module_utils._operations.status import selected_actions, selected_statuses
 from ..module_utils._options import NOT_CREATED_ID, Fields, checked_fields, identifier, integer
 from ..module_utils._projects import checked_query
 from ..module_utils._timestamps import moment
 
 Result = TypeVar("Result")
+# The options that cannot be combined with operation_id.
+FILTERS = ("status", "action", "branch_id", "endpoint_id", "created_after", "updated_after", "max_results")
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
     """The task's result; it is the same in check mode."""
     fields, query, operation_ids = _fields(params), checked_query(params), identifier(params, "operation_id")
-    selection, page_size = _selection(params), integer(params, "page_size", 1)
+    (selection, warnings), page_size = _selection(params), integer(params, "page_size", 1)
     workers = integer(params, "workers", 1, MAX_WORKERS)
     project_id = identifier(params, "project_id")
     if params["project"] is not None:
@@ -207,7 +222,6 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
 
     operations: list[Operation] = []
     counts: list[Summary] = []
-    warnings = unknown_values(params, "status", STATUSES) + unknown_values(params, "action", ACTIONS)
     missing: list[str] = []
     if NOT_CREATED_ID in (project_id, selection.branch_id, selection.endpoint_id):
         pass  # what an earlier task would create has no operations yet
@@ -227,15 +241,20 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
     }
 
 
-def _selection(params: Mapping[str, Any]) -> Selection:
-    return Selection(
-        statuses=_selected(params, "status"),
-        actions=_selected(params, "action"),
+def _selection(params: Mapping[str, Any]) -> tuple[Selection, list[str]]:
+    """The operations to return, and warnings about unknown values."""
+    statuses, unknown_statuses = selected_statuses(params, "status")
+    actions, unknown_actions = selected_actions(params, "action")
+    selection = Selection(
+        statuses=statuses,
+        actions=actions,
         branch_id=identifier(params, "branch_id"),
         endpoint_id=identifier(params, "endpoint_id"),
         created_after=moment(params, "created_after"),
         max_results=integer(params, "max_results", 1),
+        updated_after=moment(params, "updated_after"),
     )
+    return selection, unknown_statuses + unknown_actions
 
 
 def _fields(params: Mapping[str, Any]) -> Fields:
@@ -243,14 +262,6 @@ def _fields(params: Mapping[str, Any]) -> Fields:
         if params[option] is not None:
             raise InvalidOption(option, "cannot be combined with summary_only, which returns no operations")
     return checked_fields(params, OPTIONAL_FIELDS)
-
-
-def _selected(params: Mapping[str, Any], option: str) -> tuple[str, ...]:
-    """The values to select; all if there are none. Raises InvalidOption for an empty list, which may be so by mistake."""
-    values = params[option]
-    if values == []:
-        raise InvalidOption(option, "must not be empty. Omit the option to return all operations.")
-    return tuple(values or ())
 
 
 def main() -> None:
@@ -265,6 +276,7 @@ def main() -> None:
             "branch_id": {"type": "str"},
             "endpoint_id": {"type": "str"},
             "created_after": {"type": "raw"},
+            "updated_after": {"type": "raw"},
             "max_results": {"type": "int"},
             "page_size": {"type": "int", "default": PAGE_SIZE},
             "workers": {"type": "int", "default": 4},
@@ -274,10 +286,7 @@ def main() -> None:
         mutually_exclusive=[
             ("project", "project_id"),
             ("project_id", "query"),
-            *(
-                ("operation_id", option)
-                for option in ("status", "action", "branch_id", "endpoint_id", "created_after", "max_results")
-            ),
+            *(("operation_id", option) for option in FILTERS),
         ],
     ).run(run)
 

@@ -30,7 +30,10 @@ WORKING_FIELDS = ("created_at", "status", "action")
 
 
 class Selection(NamedTuple):
-    """The operations to return; a field that is None or empty selects all. C(created_after) can be an age by the service's clock."""
+    """The operations to return; a field that is None or empty selects all.
+
+    C(created_after) and C(updated_after) can be ages by the service's clock.
+    """
 
     statuses: tuple[str, ...] = ()
     actions: tuple[str, ...] = ()
@@ -38,9 +41,10 @@ class Selection(NamedTuple):
     endpoint_id: str | None = None
     created_after: datetime | timedelta | None = None
     max_results: int | None = None
+    updated_after: datetime | timedelta | None = None
 
     def matches(self, operation: Operation) -> bool:
-        """Whether status, action, branch and compute are selected; C(created_after) is not compared."""
+        """Whether status, action, branch and compute are selected; times are not compared."""
         return (
             (not self.statuses or operation.get("status") in self.statuses)
             and (not self.actions or operation.get("action") in self.actions)
@@ -48,28 +52,30 @@ class Selection(NamedTuple):
             and self.endpoint_id in (None, operation.get("endpoint_id"))
         )
 
-    def oldest(self, now: datetime) -> datetime | None:
-        """The earliest C(created_at) that is selected; None: any."""
-        if self.created_after is None or isinstance(self.created_after, datetime):
-            return self.created_after
-        try:
-            return now - self.created_after
-        except OverflowError:
-            return None
-
 
 def selected_pages(client: Client, project_id: str, selection: Selection, page_size: int) -> Iterator[Page]:
     """The pages with their selected operations, newest first (api.md, GET /projects/{project_id}/operations).
 
-    An age in C(created_after) is that when the page arrives, by the service's clock. No page is fetched after C(created_after);
+    An age in the selection is that when the page arrives, by the service's clock. No page is fetched after C(created_after);
     C(max_results) is up to the caller. Raises NotFound for an unknown project.
     """
     for page in operation_pages(client, project_id, page_size):
-        oldest = selection.oldest(client.service_now())
-        recent = [each for each in page.items if oldest is None or require_created_at(page.response, each) >= oldest]
-        yield page._replace(items=[operation for operation in recent if selection.matches(operation)])
+        now = client.service_now()
+        recent = _since(page, "created_at", selection.created_after, now)
+        # An operation that was created long ago can be updated at any time, so the list goes on.
+        updated = _since(page._replace(items=recent), "updated_at", selection.updated_after, now)
+        yield page._replace(items=[operation for operation in updated if selection.matches(operation)])
         if len(recent) < len(page.items):
             return
+
+
+def _since(page: Page, field: str, earliest: datetime | timedelta | None, now: datetime) -> list[Operation]:
+    """The operations whose time in this field is not before C(earliest), which can be an age; None: all."""
+    try:
+        oldest = now - earliest if isinstance(earliest, timedelta) else earliest
+    except OverflowError:
+        oldest = None
+    return [each for each in page.items if oldest is None or require_time(page.response, each, field) >= oldest]
 
 
 def list_operations(
@@ -107,12 +113,12 @@ def _require_project(response: Response, operation: Operation, project_id: str) 
         raise response.unexpected(f"it has an operation of another project, {displayable(operation['project_id'])}")
 
 
-def require_created_at(response: Response, operation: Operation) -> datetime:
-    """The C(created_at) of an operation in the response. Raises UnexpectedResponse if it is not readable."""
-    created_at = timestamp_of(operation, "created_at")
-    if created_at is None:
-        raise response.unexpected(f"the operation {operation['id']} has no readable created_at")
-    return created_at
+def require_time(response: Response, operation: Operation, field: str) -> datetime:
+    """The timestamp in this field of an operation in the response. Raises UnexpectedResponse if it is not readable."""
+    found = timestamp_of(operation, field)
+    if found is None:
+        raise response.unexpected(f"the operation {operation['id']} has no readable {field}")
+    return found
 
 
 def newest_first(operations: Iterable[Operation], max_results: int | None = None) -> list[Operation]:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from ...module_utils._http.client import Client
 from ...module_utils._http.errors import NotFound
-from ...module_utils._operations.api import Operation, get_operation, operation_pages, require_created_at
+from ...module_utils._operations.api import Operation, get_operation, operation_pages, require_time
 from ...module_utils._operations.status import ENDED
 from ...module_utils._timestamps import parse_timestamp
 
@@ -164,7 +164,7 @@ def read_operations(client: Client, followed: FollowedProject) -> PollResult:
     unread_before: datetime | None = None
     for page in operation_pages(client, project_id, PAGE_SIZE):
         for operation in page.items:
-            require_created_at(page.response, operation)
+            require_time(page.response, operation, "created_at")
             found[operation["id"]] = operation
         if any(map(followed.is_reached, page.items)):
             unread_before = parse_timestamp(page.items[-1]["created_at"])

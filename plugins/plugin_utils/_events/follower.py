@@ -132,7 +132,7 @@ class Follower:
         }
         self._schedule.add_busy(PROJECT_LIST)
         self._follow(list(self._projects))
-        for warning in self._options.warnings():
+        for warning in self._options.warnings:
             logger.warning("%s", warning)
 
     # Poll

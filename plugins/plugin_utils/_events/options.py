@@ -15,7 +15,7 @@ from typing import Any, Callable, NamedTuple
 
 from ...module_utils._errors import InvalidOption
 from ...module_utils._http.connection import CONNECTION_OPTIONS, Connection, connection_from
-from ...module_utils._operations.status import ACTIONS, STATUSES, unknown_values
+from ...module_utils._operations.status import selected_actions, selected_statuses
 from ...module_utils._options import identifier, integer, not_blank
 from ...module_utils._projects import checked_query
 from ...module_utils._timestamps import MAX_AGE, duration
@@ -81,11 +81,7 @@ class SourceOptions(NamedTuple):
     state_file: str | None
     requests_per_minute: int
     page_size: int | None
-
-    def warnings(self) -> list[str]:
-        """Warnings about actions and statuses that are unknown to this collection."""
-        selected = self._asdict()
-        return unknown_values(selected, "actions", ACTIONS) + unknown_values(selected, "statuses", STATUSES)
+    warnings: list[str]
 
 
 def is_selected(value: str | None, selected: tuple[str, ...]) -> bool:
@@ -102,19 +98,22 @@ def source_options(args: Mapping[str, Any]) -> SourceOptions:
         raise InvalidOption(name, f"there is no such argument. The arguments are {', '.join(ARGUMENTS)}.")
     params = {name: _value(name, args.get(name)) for name in ARGUMENTS}
     interval = duration(params, "interval", zero=False)
+    actions, unknown_actions = selected_actions(params, "actions")
+    statuses, unknown_statuses = selected_statuses(params, "statuses")
     return SourceOptions(
         # A request that fails is not retried: the next poll is the next attempt.
         connection=connection_from({**params, "api_retries": 0}),
         project_ids=tuple(identifier(params, "project_ids") or ()),
         query=checked_query(params),
-        actions=tuple(not_blank(params, "actions") or ()),
-        statuses=tuple(not_blank(params, "statuses") or ()),
+        actions=actions,
+        statuses=statuses,
         interval=interval,
         max_interval=max(interval, duration(params, "max_interval", zero=False)),
         backfill=timedelta(seconds=duration(params, "backfill", largest=MAX_AGE)),
         state_file=not_blank(params, "state_file"),
         requests_per_minute=integer(params, "requests_per_minute", 1),
         page_size=integer(params, "page_size", 1),
+        warnings=unknown_actions + unknown_statuses,
     )
 
 

@@ -65,13 +65,14 @@ options:
   actions:
     description:
       - Actions, such as V(create_branch). Only operations with one of them cause events. If not set, all do. An empty list is an error.
-      - A warning in the log names actions that are unknown to this collection.
+      - A misspelled action is an error. A warning in the log names other actions that are unknown to this collection.
     type: list
     elements: str
   statuses:
     description:
       - Statuses, such as V(failed). Only changes to one of them cause events. If not set, all do. An empty list is an error.
-      - A warning in the log names statuses that are unknown to this collection.
+      - V(unsuccessful) stands for V(failed), V(error) and V(cancelled).
+      - A misspelled status is an error. A warning in the log names other statuses that are unknown to this collection.
     type: list
     elements: str
   interval:
@@ -123,7 +124,7 @@ EXAMPLES = r"""
     base_url: "{{ base_url }}"
     api_key: "{{ api_key }}"
     project_ids: [wispy-lake-12345678]
-    statuses: [failed, error, cancelled]
+    statuses: unsuccessful
     state_file: /var/lib/clouddb/failures.json
     backfill: 1h
 """

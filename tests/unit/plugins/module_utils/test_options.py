@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta, timezone
+from datetime import date, datetime, timedelta, timezone
 from typing import Any, Callable
 
 import pytest
@@ -13,7 +13,10 @@ from ansible_collections.clouddb.control.plugins.module_utils import _options as
 from ansible_collections.clouddb.control.plugins.module_utils import _timestamps as timestamps
 from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption
 from ansible_collections.clouddb.control.plugins.module_utils._missing import MAX_COMPARED, similar
-from ansible_collections.clouddb.control.plugins.module_utils._operations.status import unknown_values
+from ansible_collections.clouddb.control.plugins.module_utils._operations.status import (
+    selected_actions,
+    selected_statuses,
+)
 
 
 def refused(check: Callable[..., Any], value: Any, *limits: Any, **more_limits: Any) -> str:
@@ -90,10 +93,47 @@ def test_moment_refuses_other_text_and_shows_both_formats(value: str) -> None:
 
 
 def test_unknown_value_causes_a_warning_with_the_known_ones() -> None:
-    assert unknown_values({"it": None}, "it", {"failed"}) == []
-    assert unknown_values({"it": ["running", "faild"]}, "it", {"failed", "running"}) == [
-        "it: 'faild' is unknown to this collection, and may never occur. Known values are failed, running."
-    ]
+    assert selected_actions({"it": None}, "it") == ((), [])
+    selected, (warning,) = selected_actions({"it": ["create_branch", "sync_dbs_and_roles_from_compute"]}, "it")
+    assert selected == ("create_branch", "sync_dbs_and_roles_from_compute")
+    assert warning.startswith(
+        "it: 'sync_dbs_and_roles_from_compute' is unknown to this collection, and may never occur."
+    )
+    assert "Known values are apply_config, apply_storage_config, " in warning
+
+
+@pytest.mark.parametrize("text", ["faild", "Failed", "canceled", "finshed", "runing", "unsucessful"])
+def test_a_misspelled_status_is_an_error(text: str) -> None:
+    right = {"canceled": "cancelled", "finshed": "finished", "runing": "running", "unsucessful": "unsuccessful"}
+    assert refused(selected_statuses, [text]).endswith(f"Did you mean {right.get(text, 'failed')}?")
+
+
+def test_unsuccessful_stands_for_all_that_failed() -> None:
+    selected, warnings = selected_statuses({"it": ["running", "unsuccessful"]}, "it")
+    assert (sorted(selected), warnings) == (["cancelled", "error", "failed", "running"], [])
+
+
+@pytest.mark.parametrize("value, text", [("1.10", "1.10"), (42, "42"), ("", "")])
+def test_a_name_is_a_text_or_the_digits_of_an_integer(value: object, text: str) -> None:
+    assert options.as_text("it", value) == text
+
+
+@pytest.mark.parametrize(
+    "value, shown",
+    [
+        (1.10, "the number 1.1. Quote it."),
+        (True, "the boolean true. Quote it."),
+        (date(2026, 1, 2), "the date 2026-01-02. Quote it."),
+        (["a"], "must be text."),
+        ({"a": 1}, "must be text."),
+        (None, "must be text."),
+    ],
+)
+def test_anything_else_is_no_name(value: object, shown: str) -> None:
+    with pytest.raises(InvalidOption) as refusal:
+        options.as_text("filters", value, "name")
+    assert str(refusal.value).startswith("filters: name must be text")
+    assert str(refusal.value).endswith(shown)
 
 
 @pytest.mark.parametrize("query", [{"a": True, "b": [False, 1]}, {1: "x"}, {"a": None}])

@@ -16,6 +16,7 @@ from ansible_collections.clouddb.control.plugins.modules import (
     api_key_policy,
     api_request,
     branch,
+    database,
     database_user,
     operation_info,
     operation_wait,
@@ -26,6 +27,7 @@ from ansible_collections.clouddb.control.tests.unit.support.module_main import N
 
 VALID: dict[str, Any] = {"base_url": "https://control.example.com/api/v2", "api_key": "bearer-key-0123456789"}
 WAIT = {"project_id": "p"}
+BRANCHES = {"path": "projects/p/branches/{id}"}
 
 pytestmark = pytest.mark.usefixtures("no_requests")
 
@@ -74,7 +76,10 @@ def no_requests(monkeypatch: pytest.MonkeyPatch) -> None:
         (operation_info, {"status": ["failed", ""]}, "status"),
         (operation_info, {"status": []}, "status"),
         (operation_info, {"action": []}, "action"),
+        (operation_info, {"status": ["failed", "faild"]}, "status"),
+        (operation_info, {"action": ["create_brnach"]}, "action"),
         (operation_info, {"created_after": "yesterday"}, "created_after"),
+        (operation_info, {"updated_after": "yesterday"}, "updated_after"),
         (operation_info, {"max_results": 0}, "max_results"),
         (operation_info, {"page_size": 0}, "page_size"),
         (operation_info, {"workers": 33}, "workers"),
@@ -84,6 +89,7 @@ def no_requests(monkeypatch: pytest.MonkeyPatch) -> None:
         (branch, {"project": "p", "name": "b", "expires_at": ""}, "expires_at"),
         (branch, {"project": "p", "name": "b", "expires_at": "next week"}, "expires_at"),
         (project, {"name": "p", "region_id": ""}, "region_id"),
+        (database, {"project": "p", "name": "d", "owner": None}, "owner"),
         (operation_wait, {}, "project"),
         (operation_wait, {"operation_id": ["a"]}, "project"),
         (operation_wait, {"operations": [{"id": 7, "project_id": "p"}]}, "operations"),
@@ -102,6 +108,60 @@ def test_invalid_value_is_named(module: ModuleType, options: dict[str, Any], opt
     outcome = run_main(module, {**VALID, **options}, check_mode)
     assert outcome.failure == {"kind": "invalid_option", "option": option}
     assert outcome.result["msg"].startswith(f"{option}: ")
+
+
+@pytest.mark.parametrize("value, shown", [(1.10, "number 1.1"), (False, "boolean false"), (2e3, "number 2000.0")])
+@pytest.mark.parametrize(
+    "module, options, option",
+    [
+        (api_key, {}, "name"),
+        (api_key, {"name": "ci"}, "dest"),
+        (api_key_policy, {}, "own_key"),
+        (branch, {"project": "p"}, "name"),
+        (branch, {"name": "b"}, "project"),
+        (branch, {"project": "p", "name": "b"}, "parent"),
+        (database, {"project": "p", "name": "d"}, "owner"),
+        (operation_info, {}, "branch_id"),
+        (operation_info, {"project_id": "p"}, "operation_id"),
+    ],
+)
+def test_what_yaml_has_converted_names_nothing(
+    module: ModuleType, options: dict[str, Any], option: str, value: object, shown: str
+) -> None:
+    """An unquoted 1.10 named the branch 1.1, and no the branch False: https://github.com/ansible/ansible/issues/50503"""
+    outcome = run_main(module, {**VALID, **options, option: value})
+    assert outcome.failure == {"kind": "invalid_option", "option": option}
+    assert outcome.result["msg"] == f"{option}: must be text, not the {shown}. Quote it."
+
+
+@pytest.mark.parametrize(
+    "module, options, message",
+    [
+        (operation_info, {"project_id": "p", "operation_id": ["a", 1.5]}, "operation_id: must be text"),
+        (
+            api_key_policy,
+            {"allowed": [{"name": "a"}, {"name": 1.10}]},
+            "allowed: name must be text, not the number 1.1",
+        ),
+        (
+            api_request,
+            {"method": "DELETE", **BRANCHES, "find": {"match": {"name": 1.10}}},
+            "find: match.name must be text",
+        ),
+        (
+            api_request,
+            {**BRANCHES, "find": {"match": {"role": {"owner_id": True}}}},
+            "find: match.owner_id must be text",
+        ),
+        (operation_info, {"project_id": "my shop"}, "project_id: 'my shop' is not an id."),
+    ],
+)
+def test_what_yaml_has_converted_is_named_within_an_option(
+    module: ModuleType, options: dict[str, Any], message: str
+) -> None:
+    outcome = run_main(module, {**VALID, **options})
+    assert outcome.failure["kind"] == "invalid_option"
+    assert outcome.result["msg"].startswith(message)
 
 
 # In check mode, an earlier task would provide these: see test_main.py.
@@ -149,6 +209,7 @@ def test_missing_id_is_named(module: ModuleType, options: dict[str, Any], option
                 ("branch_id", "b"),
                 ("endpoint_id", "e"),
                 ("created_after", "1h"),
+                ("updated_after", "1h"),
                 ("max_results", 1),
             ]
         ),

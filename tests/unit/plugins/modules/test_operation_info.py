@@ -15,7 +15,7 @@ from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandb
 SHOP, BLOG = "wispy-lake-12345678", "red-moon-34567890"
 
 
-def operation(name: str, age: str, action: str, status: str, **fields: str) -> dict[str, Any]:
+def operation(name: str, age: str, action: str, status: str, **fields: Any) -> dict[str, Any]:
     return {"id": name, "age": age, "action": action, "status": status, **fields}
 
 
@@ -53,6 +53,7 @@ def task(client: Client, check_mode: bool = False, **options: Any) -> dict[str, 
         "branch_id",
         "endpoint_id",
         "created_after",
+        "updated_after",
         "max_results",
         "query",
         "fields",
@@ -106,6 +107,8 @@ def test_without_project_id_all_projects_are_listed_newest_first(client: Client)
 
 FILTERS: list[tuple[dict[str, Any], list[str]]] = [
     ({"status": ["failed", "running"]}, ["blog-2", "shop-4", "shop-3"]),
+    ({"status": ["unsuccessful"]}, ["blog-2", "shop-3"]),
+    ({"status": ["running", "unsuccessful"]}, ["blog-2", "shop-4", "shop-3"]),
     ({"action": ["create_timeline", "create_branch"]}, ["shop-2", "blog-1", "shop-1"]),
     ({"branch_id": "br-dev"}, ["shop-3", "shop-2"]),
     ({"endpoint_id": "ep-main"}, ["shop-4"]),
@@ -158,9 +161,33 @@ def test_fields_reduce_the_list_and_nothing_else(client: Client, scope: dict[str
 
 
 def test_unknown_statuses_and_actions_are_a_warning(client: Client) -> None:
-    of_status, of_action = task(client, status=["failed", "faild"], action=["create_brnach"])["warnings"]
-    assert of_status.startswith("status: 'faild'")
-    assert of_action.startswith("action: 'create_brnach'")
+    of_status, of_action = task(client, status=["failed", "deferred"], action=["delete_timeline"])["warnings"]
+    assert of_status.startswith("status: 'deferred'")
+    assert of_action.startswith("action: 'delete_timeline'")
+
+
+def failing_after(hours: int) -> dict[str, Any]:
+    """An account with an operation that was created 25 hours ago and failed after C(hours), and a later one that has finished."""
+    slow = operation("slow", "25h", "create_branch", "failed", duration=3600 * hours)
+    quick = operation("quick", "24.5h", "start_compute", "finished")
+    return {"projects": [{"id": SHOP, "age": "5d", "compute": False, "operations": [slow, quick]}]}
+
+
+@pytest.mark.parametrize(
+    "seed, options, expected",
+    [
+        (failing_after(24), {}, ["slow"]),
+        (failing_after(24), {"created_after": "24.9h"}, []),
+        (failing_after(24), {"status": ["finished"]}, []),
+        (failing_after(22), {}, []),
+    ],
+)
+def test_updated_after_finds_what_began_long_ago(
+    client: Client, seed: dict[str, Any], options: dict[str, Any], expected: list[str]
+) -> None:
+    assert ids(task(client, project_id=SHOP, page_size=1, updated_after="2h", **options)) == expected
+    counted = task(client, updated_after="2h", summary_only=True, **options)
+    assert counted["summary"]["total"] == len(expected)
 
 
 @pytest.mark.parametrize("summary_only", [False, True])

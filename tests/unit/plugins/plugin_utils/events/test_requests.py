@@ -175,13 +175,14 @@ def test_state_is_saved_when_idle_or_once_a_second(tmp_path: Path) -> None:
 
 
 def test_warnings_about_the_arguments_are_logged_once(caplog: pytest.LogCaptureFixture) -> None:
-    Account("a").follow(60, project_ids=["a", "y", "x"], actions=["create_brnach"], statuses=["faild"])
+    Account("a").follow(60, project_ids=["a", "y", "x"], actions=["delete_timeline"], statuses=["deferred"])
     messages = [
-        "actions: 'create_brnach' is unknown to this collection, and may never occur. Known values are "
+        "actions: 'delete_timeline' is unknown to this collection, and may never occur. Known values are "
         "apply_config, apply_storage_config, check_availability, create_branch, create_timeline, delete_tenant, start_compute, "
         "suspend_compute.",
-        "statuses: 'faild' is unknown to this collection, and may never occur. Known values are cancelled, "
-        "cancelling, error, failed, finished, running, scheduling, skipped.",
+        "statuses: 'deferred' is unknown to this collection, and may never occur. Known values are cancelled, "
+        "cancelling, error, failed, finished, running, scheduling, skipped, "
+        "unsuccessful.",
         "project_ids: The account has no project x, y at present.",
     ]
     assert caplog.record_tuples == [("clouddb.control.operations", logging.WARNING, message) for message in messages]
