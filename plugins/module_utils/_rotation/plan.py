@@ -67,7 +67,7 @@ class Rotation(NamedTuple):
 
     def was_deployed(self, key: Key) -> bool:
         """Whether the deployment of the key was completed. Without a record, that is not known, but the service accepted the key."""
-        return bool(key.get("last_used_at")) if self.none_has_record else self.recorded[key["id"]].confirmed
+        return bool(timestamp_of(key, "last_used_at")) if self.none_has_record else self.recorded[key["id"]].confirmed
 
     def may_revoke(self) -> bool:
         """Whether it is known who uses the keys: by the records, or else because the user has named all hosts and the own key."""

@@ -65,12 +65,19 @@ def test_keys_and_projects() -> None:
                 key(1, "never", created_at="soon"),
                 key(2, "stale", ago(days=90), created_at="2025-01-02T03:04:05.5Z"),
                 key(3, "a", ago(days=1)),
+                key(4, "year 1", "0001-01-01T00:00:00Z", created_at="0001-01-01T00:00:00Z"),
+                key(5, "malformed", "soon"),
             ],
             projects=[project("p1"), project("p2"), project("p3", region_id=None), project("p4", region_id="")],
             unavailable_project_ids=["p8", "p9"],
         )
     )
-    assert not_zero(found, "clouddb_api_keys") == {("never_used",): 1, ("stale",): 1, ("used",): 1}
+    assert not_zero(found, "clouddb_api_keys") == {
+        ("never_used",): 2,
+        ("stale",): 1,
+        ("used",): 1,
+        ("unknown",): 1,
+    }
     assert found[("clouddb_api_key_oldest_created_timestamp_seconds",)] == 1735787045.5
     assert not_zero(found, "clouddb_projects") == {("aws-eu-central-1",): 2, ("unknown",): 2}
     assert found[("clouddb_unavailable_projects",)] == 2

@@ -202,9 +202,10 @@ def test_key_that_a_rotation_deploys_is_not_revoked(account: Account) -> None:
     assert "grace period" in reasons(result)[created]
 
 
-def test_service_that_records_no_uses(account: Account, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("never", [None, "0001-01-01T00:00:00Z", "1970-01-01T00:00:00Z"])
+def test_service_that_records_no_uses(account: Account, monkeypatch: pytest.MonkeyPatch, never: str | None) -> None:
     for key in account.keys.values():
-        key["last_used_at"] = None
+        key["last_used_at"] = never
     monkeypatch.setattr(Account, "use", lambda self, secret: None)
     result = account.run(**REVOKE, revoke_kinds=["never_used"])
     assert (result["revoked"], len(account.keys), len(result["warnings"])) == ([], 7, 1)

@@ -153,7 +153,11 @@ def test_what_yaml_has_converted_names_nothing(
             {**BRANCHES, "find": {"match": {"role": {"owner_id": True}}}},
             "find: match.owner_id must be text",
         ),
-        (operation_info, {"project_id": "my shop"}, "project_id: 'my shop' is not an id."),
+        (
+            operation_info,
+            {"project_id": "my shop"},
+            "project_id: 'my shop' is not an id. Ids consist of letters, digits, '-', '_' and '.'. For a name, set project.",
+        ),
     ],
 )
 def test_what_yaml_has_converted_is_named_within_an_option(

@@ -66,6 +66,11 @@ def test_required_project_that_is_missing_fails(client: Client, options: dict[st
     assert ("Did you mean" in str(error.value)) is bool(near)
 
 
+def test_a_name_in_place_of_an_id_is_recognized(client: Client) -> None:
+    with pytest.raises(ProjectNotFound, match="This is the name of a project: set name\\."):
+        task(client, project_id="shop", required=True)
+
+
 def test_required_project_may_be_created_earlier_in_check_mode(client: Client) -> None:
     result = task(client, True, name="new", required=True)
     assert result["projects"] == [{"id": None, "name": "new", "region_id": None}]
