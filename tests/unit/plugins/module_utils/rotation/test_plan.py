@@ -143,9 +143,11 @@ def test_without_records_the_user_names_the_hosts(account: SimulatedAccount) -> 
     assert run(account, "plan", *found, other_hosts=["web1", "web2"])["plan"]["hosts"] == ["web1", "web2"]
 
 
-def test_without_records_a_key_that_was_never_used_is_replaced(keys: Keys) -> None:
+@pytest.mark.parametrize("never", [None, "0001-01-01T00:00:00Z"])
+def test_without_records_a_key_that_was_never_used_is_replaced(keys: Keys, never: str | None) -> None:
     account, _ids = keys
     newest = add_key(account, is_used=False)
+    account.keys[newest]["last_used_at"] = never
     found = both(account, None, has_file=False, has_record=False, known_keys={})
     plan = run(account, "plan", *found, other_hosts=["web1", "web2"])
     assert plan["reason"] == f"key {newest} was never used, so its deployment was not completed"
