@@ -128,7 +128,7 @@ class Client:
         except (RecursionError, ValueError) as error:
             from .failures import json_problem  # most responses are JSON
 
-            raise result.unexpected(json_problem(error, response.content, self.connection)) from None
+            raise result.unexpected(json_problem(error, response, self.connection)) from None
         return result._replace(json=json)
 
     def _learn_service_time(self, date: str | None) -> None:

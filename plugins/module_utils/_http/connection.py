@@ -142,9 +142,7 @@ def _checked_base_url(base_url: str, allow_http: bool) -> str:
     if "@" in url.netloc:
         raise InvalidOption("base_url", "must not contain a user or a password. Set the key in api_key.")
     if url.scheme not in ("http", "https"):
-        raise InvalidOption(
-            "base_url", f"the scheme must be https (or http to this machine), not '{url.scheme}'. {wanted}"
-        )
+        raise InvalidOption("base_url", f"must begin with https:// (or with http:// for this machine). {wanted}")
     if not host or "\\" in url.netloc:
         raise InvalidOption("base_url", f"the address has no valid host. {wanted}")
     if url.query or url.fragment or "\\" in url.path or {".", ".."} & set(unquote(url.path).split("/")):

@@ -12,7 +12,7 @@ import ssl
 import sys
 from contextlib import suppress
 from http import HTTPStatus
-from http.client import BadStatusLine, IncompleteRead
+from http.client import BadStatusLine, HTTPException, IncompleteRead, LineTooLong
 from typing import Any, NamedTuple
 
 from .._clock import Clock
@@ -42,6 +42,8 @@ REDIRECTS = frozenset({300, 301, 302, 303, 307, 308})
 # OpenSSL's codes for certificates that no CA bundle would make valid: not yet valid, expired, another host's, another address's, weak
 # keys or digests, and what Python 3.13 and later check strictly.
 INVALID_WITH_ANY_BUNDLE = frozenset({9, 10, 62, 64, *range(66, 69), *range(85, 95)})
+# Those of them that a wrong clock can lead to.
+INVALID_AT_THIS_TIME = frozenset({9, 10})
 # What OpenSSL reports, the latter from 3.2 to 3.5, when the other side speaks another protocol.
 NO_TLS = ("wrong version number", "record layer failure")
 PROXY_VARIABLES = "HTTPS_PROXY, HTTP_PROXY and ALL_PROXY"
@@ -49,6 +51,8 @@ PROXY_ADVICE = f"base_url, and {PROXY_VARIABLES} in the environment."
 # Of an error's body: the fields that say what is wrong, and those that say more about it. Of each, the first one with a text counts.
 SUMMARY = ("message", "msg", "error_description", "title", "error")
 DETAIL = ("detail", "errors")
+# Those that urllib3 decodes; the session asks for gzip.
+DECODED = frozenset({"", "identity", "gzip", "x-gzip", "deflate"})
 
 
 # Attempts without a response
@@ -89,10 +93,17 @@ class _Failure(NamedTuple):
             )
         )
 
+    def verify_codes(self) -> set[Any]:
+        """OpenSSL's codes for what is wrong with the certificate."""
+        return {getattr(each, "verify_code", None) for each in self.chain}
+
     def is_invalid_certificate(self) -> bool:
         """Whether the certificate is not trusted, whatever the CA bundle."""
-        codes = {getattr(each, "verify_code", None) for each in self.chain}
-        return bool(codes & INVALID_WITH_ANY_BUNDLE) or self.is_certificate_of_other_host()
+        return bool(self.verify_codes() & INVALID_WITH_ANY_BUNDLE) or self.is_certificate_of_other_host()
+
+    def exceeds_limit_of_headers(self) -> bool:
+        """Whether the headers are more, or longer, than Python reads."""
+        return type(self.chain[-1]) in (HTTPException, LineTooLong)
 
     def speaks_no_tls(self) -> bool:
         """Whether the other side of a new TLS connection speaks another protocol, such as HTTP."""
@@ -117,6 +128,8 @@ class _Failure(NamedTuple):
             return "the body is incomplete"
         if self.has(DecodeError):
             return "the body is not valid gzip"
+        if self.exceeds_limit_of_headers():
+            return text.removeprefix("got ")
         is_shown = isinstance(error, (BodyError, OSError)) or self.is_certificate_of_other_host()
         return text if is_shown and text else type(error).__name__
 
@@ -146,8 +159,8 @@ def _classified(failure: _Failure) -> tuple[bool, str]:
         return True, "{name} was not sent: no connection to {route} was made within {limit}.{advice_on_limit}"
     untrusted = "The certificate of {base_url} is not trusted: {reason}. "
     if failure.is_invalid_certificate():
-        advice = "Check base_url and the clock of this machine, or replace the certificate."
-        return False, untrusted + "No CA bundle changes that. " + advice
+        clock = " and the clock of this machine" if failure.verify_codes() & INVALID_AT_THIS_TIME else ""
+        return False, untrusted + f"No CA bundle changes that. Check base_url{clock}, or replace the certificate."
     if failure.is_untrusted_certificate():
         advice = "Set ca_path or REQUESTS_CA_BUNDLE to the CA bundle of the authority that signed it."
         return False, untrusted + advice
@@ -163,6 +176,11 @@ def _classified(failure: _Failure) -> tuple[bool, str]:
             return False, "{name} was not sent: the library PySocks, which SOCKS proxies require, is missing. " + advice
         # The library's text may quote the password of a proxy.
         return False, "{name} was not sent: an address is not valid. Check " + PROXY_ADVICE
+    if failure.exceeds_limit_of_headers():
+        return (
+            False,
+            "{name} got a response from {base_url} that Python does not read: {reason}. A proxy may add headers.",
+        )
     if not isinstance(failure.error, (OSError, HTTPError, BodyError)):
         return False, "{name} failed with an unexpected {error}."
     if failure.was_sent:
@@ -212,7 +230,8 @@ def status_error(response: RawResponse, connection: Connection, request: Request
     """The error for a response with a status other than 2xx (api.md, Errors)."""
     status = response.status
     # What is sent with other statuses is no reason, and may hold a secret.
-    body = _error_fields(response.content, connection) if status >= 400 else {}
+    is_quoted = status >= 400 and not _unknown_encoding(response)
+    body = _error_fields(response.content, connection) if is_quoted else {}
     phrase = next((known.phrase for known in HTTPStatus if known == status), "")
     # Many services repeat the phrase of the status.
     reason = body.get("message", "").removeprefix(f"{phrase}. ")
@@ -315,15 +334,29 @@ def _scalar(value: Any) -> str:
 # Bodies that are not JSON
 
 
-def json_problem(error: Exception, content: bytes, connection: Connection) -> str:
+def _unknown_encoding(response: RawResponse) -> str:
+    """The encoding of the body, if it was not decoded because nobody has asked for it."""
+    named = response.headers.get("Content-Encoding", "")
+    if {each.strip().lower() for each in named.split(",")} <= DECODED:
+        return ""
+    try:
+        response.content.decode()  # as where the package brotli is installed
+    except UnicodeDecodeError:
+        return displayable(named, 30)
+    return ""
+
+
+def json_problem(error: Exception, response: RawResponse, connection: Connection) -> str:
     """Why a body could not be decoded, as the end of a sentence; C(error) is the one that decode() has raised."""
     if isinstance(error, UnsupportedJson):
         return connection.masked_text(str(error))
     if isinstance(error, RecursionError):
         return "it has too many levels of arrays and objects"
-    if not content.strip():
+    if encoding := _unknown_encoding(response):
+        return f"its body is encoded with '{encoding}', which was not asked for. A proxy may ignore Accept-Encoding"
+    if not response.content.strip():
         return "its body is empty"
-    if content.lstrip()[:1] == b"<":
+    if response.content.lstrip()[:1] == b"<":
         return (
             "it is an HTML page, not JSON. "
             "Check base_url, and whether a proxy or a gateway responds in place of the service"

@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
+import gzip
 import uuid
+import zlib
 from datetime import timedelta
 from typing import Any
 from urllib.parse import quote, unquote
@@ -143,6 +145,23 @@ def test_a_body_that_is_not_json_raises_unexpected_response(serve: Serve, body: 
     assert problem in str(error.value)
     assert (error.value.attempts, error.value.transient, error.value.may_have_acted) == (1, False, True)
     assert error.value.details["request_id"] == served.requests[0].headers["X-Request-ID"]
+
+
+def test_an_encoding_that_was_not_asked_for(serve: Serve) -> None:
+    """As br and zstd in https://github.com/psf/requests/issues/4525, but no library decodes this one."""
+    with pytest.raises(UnexpectedResponse) as error:
+        serve(reply(b"\x1f\x9d\x90{", Content_Encoding="compress")).client.get("projects")
+    assert "encoded with 'compress', which was not asked for. A proxy may ignore Accept-Encoding." in str(error.value)
+
+
+@pytest.mark.parametrize("encoding", ["identity", "GZIP", "gzip, deflate"])
+def test_an_encoding_that_is_known_is_not_blamed(serve: Serve, encoding: str) -> None:
+    body: bytes = b"no JSON"
+    for each in encoding.lower().split(", "):
+        body = {"gzip": gzip.compress, "deflate": zlib.compress}.get(each, bytes)(body)
+    with pytest.raises(UnexpectedResponse) as error:
+        serve(reply(body, Content_Encoding=encoding)).client.get("projects")
+    assert "its body is not valid JSON" in str(error.value)
 
 
 @pytest.mark.parametrize(

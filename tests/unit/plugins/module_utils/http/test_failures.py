@@ -87,7 +87,10 @@ SENT = f"POST /api_keys got no complete response from {URL}"
 NOT_SENT = "POST /api_keys was not sent: "
 UNTRUSTED = f"The certificate of {URL} is not trusted: "
 BUNDLE = " Set ca_path or REQUESTS_CA_BUNDLE to the CA bundle of the authority that signed it."
-REPLACE = " No CA bundle changes that. Check base_url and the clock of this machine, or replace the certificate."
+NOT_YET_OR_EXPIRED = (
+    " No CA bundle changes that. Check base_url and the clock of this machine, or replace the certificate."
+)
+REPLACE = " No CA bundle changes that. Check base_url, or replace the certificate."
 CHECK_ADDRESS = "Check base_url, and HTTPS_PROXY, HTTP_PROXY and ALL_PROXY in the environment."
 INCREASE = "within api_timeout (30 s). Increase api_timeout, or check base_url and the network."
 SECRET_RESPONSE = '{"id": 7, "key": "the-new-secret"}'
@@ -161,7 +164,11 @@ SECRET_RESPONSE = '{"id": 7, "key": "the-new-secret"}'
         ),
         (certificate_error(20, "no"), f"{UNTRUSTED}no.{BUNDLE}", False),
         *(
-            (certificate_error(code, "no"), f"{UNTRUSTED}no.{REPLACE}", False)
+            (
+                certificate_error(code, "no"),
+                f"{UNTRUSTED}no.{NOT_YET_OR_EXPIRED if code in (9, 10) else REPLACE}",
+                False,
+            )
             for code in (9, 10, 62, 64, 66, 68, 85, 94)
         ),
         (
@@ -308,6 +315,9 @@ def test_an_error_status_after_an_attempt_that_may_have_acted() -> None:
     assert error.may_have_acted
 
 
+# {"projects": []}
+ZSTD = bytes.fromhex("28b52ffd0410810000") + b'{"projects": []}' + bytes.fromhex("a1b2c3d4")
+
 # Of public services: the body, the reason that the message gives, and the code.
 REASONS: dict[str, tuple[object, str, str | None]] = {
     "Neon": ({"request_id": "r-9", "code": "", "message": "branch not found"}, "branch not found.", None),
@@ -373,6 +383,16 @@ def test_base_url_is_blamed_for_html_and_empty_bodies(content: bytes, status: in
 def test_bodies_of_other_statuses_are_not_quoted(status: int) -> None:
     error = status_error(raw(status, SECRET_RESPONSE.encode()), CONNECTION, POST, FakeClock().clock)
     assert "the-new-secret" not in str(error.as_result())
+
+
+@pytest.mark.parametrize(
+    "content, encoding, reason", [(ZSTD, "zstd", "."), (ZSTD, "gzip, zstd", "."), (b"no", "br", ": no.")]
+)
+def test_an_error_in_an_unknown_encoding_is_quoted_only_if_it_was_decoded(
+    content: bytes, encoding: str, reason: str
+) -> None:
+    response = raw(409, content)._replace(headers={"Content-Encoding": encoding})
+    assert message_of(response) == f"GET /api_keys returned 409 Conflict{reason}"
 
 
 def test_an_error_status_carries_retry_after() -> None:

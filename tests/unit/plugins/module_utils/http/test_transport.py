@@ -111,6 +111,21 @@ def test_post_is_retried_after_a_refusal(serve: Serve, refusal: Reply) -> None:
     assert [request.json for request in served.requests] == [{"key_name": "ci"}] * 2
 
 
+@each_method
+@pytest.mark.parametrize(
+    "headers, limit",
+    [
+        ({f"X-Debug-{number}": "x" for number in range(150)}, "more than 100 headers"),
+        ({"X-Debug": "x" * 70_000}, "more than 65536 bytes when reading header line"),
+    ],
+)
+def test_more_headers_than_python_reads(serve: Serve, method: str, headers: dict[str, str], limit: str) -> None:
+    """https://github.com/ansible/ansible/issues/82780"""
+    error = fails(serve(reply({}, **headers)), method)
+    assert f"that Python does not read: {limit}. A proxy may add headers." in str(error)
+    assert (error.attempts, error.transient, error.may_have_acted) == (1, False, True)
+
+
 def test_an_address_that_drops_packets_leaves_time_for_the_next_one(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
