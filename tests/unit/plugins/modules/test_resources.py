@@ -573,6 +573,13 @@ class TestSweep:
         assert [each["id"] for each in result["branches"]] == [branches["pr-3"]["id"]]
         assert len(result["warnings"]) == 2
 
+    @pytest.mark.parametrize("created_at", ["0001-01-01T00:00:00Z", "1970-01-01T00:00:00Z", None])
+    def test_a_branch_whose_age_is_not_known_stays(self, sandbox: Sandbox, client: Client, created_at: Any) -> None:
+        path = f"/projects/{SHOP}/branches"
+        body = {"branches": [{"id": "br-1", "name": "pr-1", "created_at": created_at}]}
+        sandbox.fault("status", status=200, method="GET", path=path, body=body)
+        assert (task(client, **self.OLD)["changed"], writes(sandbox)) == (False, [])
+
     def test_a_parent_is_deleted_after_its_children(self, sandbox: Sandbox, client: Client, branches: Any) -> None:
         result = task(client, "branch", name_pattern="*", state="absent", older_than=0)
         assert {"child", "pr-4"} <= {each["name"] for each in result["branches"]}
