@@ -64,6 +64,10 @@ class Confirmation(NamedTuple):
         """The confirmation as JSON. The known keys are one text, because Ansible takes long for lists with the names of all hosts."""
         return {**self._asdict(), "known_keys": json.dumps(keys_as_json(self.known_keys))}
 
+    def was_deployed(self, key_id: int) -> bool:
+        """Whether the host has recorded that the deployment of this key to it was completed."""
+        return key_id in self.known_keys and self.known_keys[key_id].confirmed
+
     def has_deployed(self, key_id: int) -> bool:
         """Whether the deployment of this key to the host is complete, as far as the host has a record."""
         is_accepted = self.accepted is True if self.has_file else self.accepted is not False
@@ -119,16 +123,11 @@ def names_text(hosts: Sequence[str]) -> str:
 
 
 def recorded_keys(confirmations: Iterable[Confirmation]) -> dict[int, KnownKey]:
-    """The keys that all records together have, by id, each with all of its hosts, and whether none of these lacks it."""
-    items = list(confirmations)
+    """The keys that all records together have, by id, each with all of its hosts."""
     merged: dict[int, KnownKey] = {}
     # Hosts with the same record share one object.
-    for known_keys in {id(item.known_keys): item.known_keys for item in items}.values():
+    for known_keys in {id(item.known_keys): item.known_keys for item in confirmations}.values():
         for key_id, key in known_keys.items():
-            known = merged.get(key_id, KnownKey([], key.sha256, True))
-            hosts = sorted({*known.hosts, *key.hosts})
-            merged[key_id] = KnownKey(hosts, known.sha256, known.confirmed and key.confirmed)
-    for key_id, key in merged.items():
-        lacking = {item.host for item in items if item.has_record and key_id not in item.known_keys}
-        merged[key_id] = key._replace(confirmed=key.confirmed and lacking.isdisjoint(key.hosts))
+            known = merged.get(key_id, KnownKey([], key.sha256))
+            merged[key_id] = known._replace(hosts=sorted({*known.hosts, *key.hosts}))
     return merged

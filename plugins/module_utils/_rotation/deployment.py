@@ -195,7 +195,12 @@ def deploy(client: Client, host: Host, key: NewKey, fingerprint: str) -> dict[st
                 "host with the same file or by hand. Nothing was written there. Run the role again, and only once at a time."
             )
         _require_accepted(client, host, key)
-        known_keys = {**key.older_keys, key.id: KnownKey(key.hosts, checksum(key.secret))}
+        own = found.record.keys if found.record else {}
+        older = {
+            other: old._replace(confirmed=other in own and own[other].confirmed)
+            for other, old in key.older_keys.items()
+        }
+        known_keys = {**older, key.id: KnownKey(key.hosts, checksum(key.secret))}
         sha256 = checksum(key.secret) if host.file else None
         previous = _to_restore(host, found)
         host.write_record(Record(key.id, sha256, DEPLOYING, None, previous, known_keys, host=host.name, path=host.path))

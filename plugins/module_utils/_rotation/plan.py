@@ -55,23 +55,38 @@ class Rotation(NamedTuple):
         return all(one.has_record for one in self.confirmations.values())
 
     def superseded(self, keys: Sequence[Key], keep: int) -> list[Key]:
-        """Those of the keys, the earliest first, that are not kept when all hosts have a newer one.
+        """Those of the keys, the earliest first, that are not kept once all hosts have a newer one.
 
-        C(keep) of them are kept, and all later ones. A key whose deployment was not completed does not count, but is later
-        than the one that it was to replace: hosts may have either.
+        For each host, C(keep) of the keys that were deployed to it are kept, and all later ones: one whose deployment was not
+        completed does not count, but the host may have it.
         """
-        counted = [key for key in keys if self.was_deployed(key)]
         if not keep:
             return list(keys)
-        return list(keys[: keys.index(counted[-keep])]) if len(counted) >= keep else []
+        if self.none_has_record:
+            kept = _latest(keys, keep, [key for key in keys if self.was_deployed(key)])
+            return [key for key in keys if key not in kept]
+        kept_ids = set()
+        for host, found in self.confirmations.items():
+            of_host = [key for key in keys if host in self.recorded[key["id"]].hosts]
+            deployed = [key for key in of_host if found.was_deployed(key["id"])]
+            kept_ids |= {key["id"] for key in _latest(of_host, keep, deployed)}
+        return [key for key in keys if key["id"] not in kept_ids]
 
     def was_deployed(self, key: Key) -> bool:
         """Whether the deployment of the key was completed. Without a record, that is not known, but the service accepted the key."""
-        return bool(timestamp_of(key, "last_used_at")) if self.none_has_record else self.recorded[key["id"]].confirmed
+        if self.none_has_record:
+            return bool(timestamp_of(key, "last_used_at"))
+        hosts = self.recorded[key["id"]].hosts
+        return all(found.was_deployed(key["id"]) for host, found in self.confirmations.items() if host in hosts)
 
     def may_revoke(self) -> bool:
         """Whether it is known who uses the keys: by the records, or else because the user has named all hosts and the own key."""
         return self.own_key is not None or not self.none_has_record
+
+
+def _latest(keys: Sequence[Key], number: int, counted: Sequence[Key]) -> Sequence[Key]:
+    """The last keys, of which this number is C(counted); all if there are not as many."""
+    return keys[keys.index(counted[-number]) :] if len(counted) >= number else keys
 
 
 def rotation_of(

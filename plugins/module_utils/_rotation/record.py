@@ -40,10 +40,7 @@ class Previous(NamedTuple):
 
 
 class KnownKey(NamedTuple):
-    """The names of the hosts that may use a key, the checksum of its secret, and whether its deployment was completed.
-
-    In a record, C(confirmed) is about its host; otherwise, about all hosts.
-    """
+    """The names of the hosts that may use a key, the checksum of its secret, and whether the record's host has confirmed it."""
 
     hosts: list[str]
     sha256: str

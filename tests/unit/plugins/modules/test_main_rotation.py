@@ -139,7 +139,7 @@ def test_deployment_over_another_key_and_its_rollback(sandbox: Sandbox, tmp_path
         assert (tmp_path / "web1").read_text(encoding="utf-8") == written.key["key"]
     confirmed = second.deployment("web1", "confirm").success
     older = {
-        str(first.key["key_id"]): {"consumers": list(HOSTS), "sha256": checksum(first.key["key"]), "confirmed": True}
+        str(first.key["key_id"]): {"consumers": list(HOSTS), "sha256": checksum(first.key["key"]), "confirmed": False}
     }
     assert plan["plan"] == {"hosts": list(HOSTS), "older_keys": older}
     rolled_back = second.deployment("web1", "roll_back", previous=deployed["previous"]).success

@@ -316,6 +316,17 @@ def test_interrupted_deployment_is_known_as_the_previous_key(rotated: tuple[Depl
     assert (later.secret, confirmation.key_id) == (old.secret, old.id)
 
 
+def test_each_host_records_which_older_keys_were_deployed_to_it(rotated: tuple[Deployment, NewKey]) -> None:
+    host, old = rotated
+    others = [host.create() for _number in range(2)]
+    older = {key.id: KnownKey(key.hosts, checksum(key.secret)) for key in (old, *others)}
+    new = host.create()._replace(older_keys=older)
+    host.deploy(new)
+    known_keys = confirm(host.client, host.host, new).known_keys
+    assert {key_id for key_id, key in known_keys.items() if key.confirmed} == {old.id, new.id}
+    assert set(known_keys) == {*older, new.id}
+
+
 @pytest.mark.parametrize("content", [None, "edited-by-hand"])
 def test_a_key_that_was_rolled_back_is_no_longer_recorded_as_deployed(
     rotated: tuple[Deployment, NewKey], content: str | None

@@ -12,7 +12,7 @@ import pytest
 from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption
 from ansible_collections.clouddb.control.plugins.module_utils._keys.api import OrphanedKey
 from ansible_collections.clouddb.control.plugins.module_utils._rotation.confirmation import Confirmation
-from ansible_collections.clouddb.control.plugins.module_utils._rotation.record import checksum, keys_from_json
+from ansible_collections.clouddb.control.plugins.module_utils._rotation.record import checksum
 from ansible_collections.clouddb.control.plugins.module_utils._rotation.revocation import RotationFailed
 from ansible_collections.clouddb.control.plugins.module_utils._timestamps import parse_timestamp
 from ansible_collections.clouddb.control.tests.unit.plugins.module_utils.rotation.rotations import (
@@ -105,11 +105,22 @@ def test_a_key_that_was_not_deployed_to_all_hosts_does_not_count_as_kept(keys: K
 
     # The next rotation that is completed.
     newest = add_key(account)
-    recorded = keys_from_json(plan["plan"]["older_keys"])
-    found = both(account, newest, known_keys={**recorded, **known(account, [newest])})
+    found = [
+        now._replace(known_keys={**before.known_keys, **known(account, [newest])})
+        for now, before in zip(both(account, newest), found)
+    ]
     assert run(account, "plan", *found, keep=1)["left"] == []
     result = run(account, "revoke", *found, key_id=newest, keep=1)
     assert [key["id"] for key in result["revoked"]] == ids[:2]
+
+
+def test_each_host_keeps_its_own_keys(keys: Keys) -> None:
+    """The hosts had separate rotations of this name before."""
+    account, ids = keys
+    recorded = {**known(account, ids[:1], "web1"), **known(account, ids[1:2], "web2"), **known(account, ids[2:])}
+    found = both(account, ids[-1], known_keys=recorded)
+    assert run(account, "plan", *found, keep=1)["left"] == []
+    assert run(account, "revoke", *found, key_id=ids[-1], keep=1)["revoked"] == []
 
 
 def test_a_key_that_was_not_deployed_is_revoked_if_none_is_kept(keys: Keys) -> None:
