@@ -576,7 +576,9 @@ class TestSweep:
     @pytest.mark.parametrize("created_at", ["0001-01-01T00:00:00Z", "1970-01-01T00:00:00Z", None])
     def test_a_branch_whose_age_is_not_known_stays(self, sandbox: Sandbox, client: Client, created_at: Any) -> None:
         path = f"/projects/{SHOP}/branches"
-        body = {"branches": [{"id": "br-1", "name": "pr-1", "created_at": created_at}]}
+        branch = sandbox.api("POST", path, {"branch": {"name": "pr-1"}, "endpoints": []})["branch"]
+        sandbox.advance(10 * 86400)
+        body = {"branches": [{**branch, "created_at": created_at}]}
         sandbox.fault("status", status=200, method="GET", path=path, body=body)
         assert (task(client, **self.OLD)["changed"], writes(sandbox)) == (False, [])
 
