@@ -16,11 +16,12 @@ from starlette.routing import compile_path
 
 from . import keys
 from .fault_injection import FaultInjectionMiddleware
+from .faults import RequireOrgIdFault
 from .middleware import AuthenticationMiddleware, EncodedPathMiddleware, RateLimitMiddleware, RequestLogMiddleware
 from .responses import error_response
 from .routes import account, api_keys, branches, computes, connections, control, databases, operations, projects, roles
 from .seed_loader import load_seed
-from .seed_models import validate_seed
+from .seed_models import Seed, validate_seed
 from .settings import Settings
 from .state import SandboxState
 from .store import Store, create_tables
@@ -60,7 +61,10 @@ class SandboxApp(FastAPI):
 
 def create_app(settings: Settings) -> FastAPI:
     """Create the application. Creates the account in a new database. Raises ValueError if the seed is invalid."""
-    sandbox = SandboxState(open_store(settings))
+    seed = validate_seed(settings.seed or {})
+    sandbox = SandboxState(open_store(settings, seed))
+    if seed.require_org_id:
+        sandbox.faults.add(RequireOrgIdFault(kind="require_org_id"))
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
@@ -84,8 +88,7 @@ def create_app(settings: Settings) -> FastAPI:
     return app
 
 
-def open_store(settings: Settings) -> Store:
-    seed = validate_seed(settings.seed or {})
+def open_store(settings: Settings, seed: Seed) -> Store:
     store = Store(settings.database, settings.speed)
     with store.transaction() as tx:
         if store.is_new:

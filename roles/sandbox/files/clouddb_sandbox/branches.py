@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from datetime import datetime
 
 from fastapi import HTTPException
 
 from . import databases, identifiers, lifecycle, operations, projects, roles
-from .clock import SECOND, format_timestamp, to_microseconds
+from .clock import SECOND, format_optional, format_timestamp, to_microseconds
 from .pagination import encode_cursor, select_page
-from .request_models import BranchChanges, NewBranch
+from .request_models import BranchChanges, BranchRestoreRequest, NewBranch
 from .response_models import Branch, BranchListResponse, NextPagination, Operation
 from .responses import unique_name
 from .store import Transaction
@@ -28,31 +29,75 @@ def insert_default(
 ) -> Branch:
     """Insert the default branch of a new project, with a database and the role that owns it."""
     created_at = created_at or tx.unique_time()
-    branch = insert_row(tx, project_id, branch_id or identifiers.branch_id(), DEFAULT_BRANCH, None, created_at)
+    branch = insert_row(
+        tx, project_id, DEFAULT_BRANCH, id=branch_id or identifiers.branch_id(), created_at=created_at, is_default=True
+    )
     roles.insert(tx, branch.id, DEFAULT_ROLE, created_at)
     databases.insert(tx, branch.id, DEFAULT_DATABASE, DEFAULT_ROLE, created_at)
     return branch
 
 
 def insert(tx: Transaction, parent: Branch, fields: NewBranch) -> Branch:
-    """Insert a branch with the roles and the databases of its parent. Raises a 409 error if the name exists."""
-    branch_id, created_at = identifiers.branch_id(), tx.unique_time()
-    branch = insert_row(tx, parent.project_id, branch_id, fields.name or branch_id, parent.id, created_at)
+    """Insert a branch with the roles and the databases of its parent. Raises a 409 error if the name exists.
+
+    Raises a 422 error if the parent's history does not contain the time that is given.
+    """
+    time = time_in_history(tx, parent, fields.parent_timestamp, fields.parent_lsn)
+    branch = insert_row(
+        tx,
+        parent.project_id,
+        fields.name,
+        parent_id=None if fields.init_source == "schema-only" else parent.id,
+        init_source=fields.init_source,
+        parent_timestamp=time if fields.parent_timestamp else None,
+        parent_lsn=fields.parent_lsn,
+    )
     branch = update(tx, branch, fields)
-    roles.copy(tx, parent.id, branch.id, created_at)
-    databases.copy(tx, parent.id, branch.id, created_at)
+    copy_content(tx, parent.id, branch.id, time)
     return branch
 
 
-def insert_row(
-    tx: Transaction, project_id: str, branch_id: str, name: str, parent_id: str | None, created_at: int
-) -> Branch:
-    with unique_name(f"project {project_id}", "branch", name):
+def insert_row(tx: Transaction, project_id: str, name: str | None, **columns: str | int | None) -> Branch:
+    """Insert a branch, which is named like its id by default. Raises a 409 error if the name exists."""
+    branch_id = columns.get("id") or identifiers.branch_id()
+    created_at = columns.get("created_at") or tx.unique_time()
+    row = {
+        **columns,
+        "id": branch_id,
+        "project_id": project_id,
+        "name": name or branch_id,
+        "created_at": created_at,
+        "updated_at": created_at,
+    }
+    with unique_name(f"project {project_id}", "branch", str(row["name"])):
         tx.db.execute(
-            "INSERT INTO branches (id, project_id, parent_id, name, created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?)",
-            (branch_id, project_id, parent_id, name, created_at, created_at),
+            f"INSERT INTO branches ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})", list(row.values())
         )
-    return get(tx, project_id, branch_id)
+    return get(tx, project_id, str(branch_id))
+
+
+def time_in_history(tx: Transaction, source: Branch, timestamp: datetime | None, lsn: str | None) -> int:
+    """Return the time of the branch's content that is copied: now, or a time in its history. Raises a 422 error.
+
+    The sandbox has no history of sequence numbers, so those mean now.
+    """
+    if timestamp and lsn:
+        raise HTTPException(422, "a timestamp and an LSN are mutually exclusive")
+    time = to_microseconds(timestamp) if timestamp else tx.now
+    project = tx.db.execute("SELECT * FROM projects WHERE id = ?", (source.project_id,)).fetchone()
+    if not max(project["created_at"], tx.now - project["history_retention_seconds"] * SECOND) <= time <= tx.now:
+        raise HTTPException(422, f"the history of branch {source.id} does not contain {timestamp}")
+    return time
+
+
+def copy_content(tx: Transaction, source_id: str, branch_id: str, time: int) -> None:
+    """Copy the roles and databases that existed at this time, unless they were deleted since."""
+    for table, columns in (("roles", "name, password"), ("databases", "name, owner_name")):
+        tx.db.execute(
+            f"INSERT INTO {table} (branch_id, {columns}, created_at, updated_at)"
+            f" SELECT ?, {columns}, created_at, updated_at FROM {table} WHERE branch_id = ? AND created_at <= ? ORDER BY rowid",
+            (branch_id, source_id, time),
+        )
 
 
 def list_page(tx: Transaction, project_id: str, cursor: str | None, limit: int) -> BranchListResponse:
@@ -71,7 +116,7 @@ def find(tx: Transaction, project_id: str, branch_id: str | None) -> Branch | No
     projects.get(tx, project_id)
     row = tx.db.execute(
         "SELECT * FROM branch_states WHERE project_id = :project"
-        " AND (id = :branch OR (:branch IS NULL AND parent_id IS NULL))",
+        " AND (id = :branch OR (:branch IS NULL AND is_default))",
         {"project": project_id, "branch": branch_id},
     ).fetchone()
     return from_row(row, tx.now) if row else None
@@ -88,10 +133,15 @@ def get(tx: Transaction, project_id: str, branch_id: str | None) -> Branch:
 def get_unlocked(tx: Transaction, project_id: str, branch_id: str | None) -> Branch:
     """Return the branch, for a request that changes it. Raises the errors of get() and of refuse_if_locked()."""
     branch = get(tx, project_id, branch_id)
+    refuse_if_locked(tx, branch)
+    return branch
+
+
+def refuse_if_locked(tx: Transaction, branch: Branch) -> None:
+    """Raise a 423 error while the branch is being deleted, or an operation on it is unfinished."""
     if branch.current_state == "deleting":
         raise HTTPException(423, f"branch {branch.id} is being deleted")
-    operations.refuse_if_locked(tx, project_id, branch.id)
-    return branch
+    operations.refuse_if_locked(tx, branch.project_id, branch.id)
 
 
 def start_creation(tx: Transaction, branch: Branch, action: str) -> Operation:
@@ -126,11 +176,59 @@ def require_deletable(tx: Transaction, branch: Branch) -> None:
         raise HTTPException(422, f"cannot delete branch {branch.id}: it is protected")
     if branch.default:
         raise HTTPException(422, f"cannot delete branch {branch.id}: it is the project's default branch")
-    children = [row["id"] for row in tx.db.execute("SELECT id FROM branches WHERE parent_id = ?", (branch.id,))]
-    if children:
+    if children := children_of(tx, branch):
         raise HTTPException(
             422, f"cannot delete branch {branch.id}: it has children; delete {', '.join(children)} first"
         )
+
+
+def children_of(tx: Transaction, branch: Branch) -> list[str]:
+    return [row["id"] for row in tx.db.execute("SELECT id FROM branches WHERE parent_id = ?", (branch.id,))]
+
+
+def set_as_default(tx: Transaction, branch: Branch) -> Branch:
+    """Make the branch the project's default branch. Raises a 422 error if it expires."""
+    if branch.expires_at:
+        raise HTTPException(422, f"branch {branch.id} cannot be the default branch: it expires at {branch.expires_at}")
+    tx.db.execute("UPDATE branches SET is_default = (id = ?) WHERE project_id = ?", (branch.id, branch.project_id))
+    return get(tx, branch.project_id, branch.id)
+
+
+def restore(tx: Transaction, branch: Branch, source: Branch, fields: BranchRestoreRequest) -> None:
+    """Replace the roles and databases of the branch. Its computes stay. Raises 409 and 422 errors.
+
+    The previous state, and the children, can become those of another branch.
+    """
+    time = time_in_history(tx, source, fields.source_timestamp, fields.source_lsn)
+    is_own = source.id == branch.id
+    if is_own and not (fields.source_timestamp or fields.source_lsn):
+        raise HTTPException(422, "source_timestamp or source_lsn is required: the branch is its own source")
+    if not fields.preserve_under_name and (is_own or children_of(tx, branch)):
+        raise HTTPException(422, "preserve_under_name is required: the branch has children, or is its own source")
+    kept = None
+    if fields.preserve_under_name:
+        kept = insert_row(tx, branch.project_id, fields.preserve_under_name, parent_id=branch.parent_id).id
+        tx.db.execute("UPDATE branches SET parent_id = ? WHERE parent_id = ?", (kept, branch.id))
+    for table in ("roles", "databases"):
+        if kept:
+            tx.db.execute(f"UPDATE {table} SET branch_id = ? WHERE branch_id = ?", (kept, branch.id))
+        else:
+            tx.db.execute(f"DELETE FROM {table} WHERE branch_id = ?", (branch.id,))
+    origin = kept if is_own and kept else source.id
+    copy_content(tx, origin, branch.id, time)
+    tx.db.execute(
+        "UPDATE branches SET parent_id = ?, parent_timestamp = ?, parent_lsn = ?, init_source = 'parent-data',"
+        " last_reset_at = ?, updated_at = ? WHERE id = ?",
+        (
+            # A root branch that is restored from its own history remains one.
+            None if is_own and branch.parent_id is None else origin,
+            time if fields.source_timestamp else None,
+            fields.source_lsn,
+            tx.now,
+            tx.unique_time(),
+            branch.id,
+        ),
+    )
 
 
 def delete(tx: Transaction, branch: Branch) -> Branch:
@@ -144,8 +242,8 @@ def state_of(row: sqlite3.Row, now: int) -> str:
         return "deleting"
     if row["creation_timeline"] is None:
         return "ready"
-    creation = lifecycle.state_at(json.loads(row["creation_timeline"]), row["creation_started_at"], now)
-    return "ready" if creation.status == "finished" else "init"
+    is_created = lifecycle.is_finished(json.loads(row["creation_timeline"]), row["creation_started_at"], now)
+    return "ready" if is_created else "init"
 
 
 def from_row(row: sqlite3.Row, now: int) -> Branch:
@@ -154,9 +252,13 @@ def from_row(row: sqlite3.Row, now: int) -> Branch:
         project_id=row["project_id"],
         parent_id=row["parent_id"],
         name=row["name"],
-        default=row["parent_id"] is None,
+        parent_timestamp=format_optional(row["parent_timestamp"]),
+        parent_lsn=row["parent_lsn"],
+        init_source=row["init_source"],
+        default=bool(row["is_default"]),
         protected=bool(row["protected"]),
-        expires_at=format_timestamp(row["expires_at"]) if row["expires_at"] else None,
+        expires_at=format_optional(row["expires_at"]),
+        last_reset_at=format_optional(row["last_reset_at"]),
         current_state=state_of(row, now),
         state_changed_at=format_timestamp(row["created_at"]),
         created_at=format_timestamp(row["created_at"]),

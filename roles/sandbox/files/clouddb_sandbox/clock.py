@@ -24,6 +24,10 @@ def format_timestamp(microseconds: int) -> str:
     return format_iso(microseconds) + "Z"
 
 
+def format_optional(microseconds: int | None) -> str | None:
+    return None if microseconds is None else format_timestamp(microseconds)
+
+
 def format_iso(microseconds: int) -> str:
     """Format a time as ISO 8601 in UTC, without the time zone."""
     seconds, fraction = divmod(microseconds, SECOND)

@@ -25,15 +25,6 @@ def insert(tx: Transaction, branch_id: str, name: str, owner_name: str, created_
     return get(tx, branch_id, name)
 
 
-def copy(tx: Transaction, source_branch_id: str, branch_id: str, created_at: int) -> None:
-    """Copy the databases of a branch to another one."""
-    tx.db.execute(
-        "INSERT INTO databases (branch_id, name, owner_name, created_at, updated_at)"
-        " SELECT :branch, name, owner_name, :time, :time FROM databases WHERE branch_id = :source ORDER BY id",
-        {"branch": branch_id, "time": created_at, "source": source_branch_id},
-    )
-
-
 def list_all(tx: Transaction, branch_id: str) -> list[Database]:
     rows = tx.db.execute("SELECT * FROM databases WHERE branch_id = ? ORDER BY id", (branch_id,))
     return [from_row(row) for row in rows]

@@ -76,7 +76,8 @@ class FaultInjectionMiddleware(Middleware):
                 case UnavailableProjectsFault():
                     state["unavailable_ids"] = fault.ids
                 case RequireOrgIdFault():
-                    if "org_id" not in parse_qs(scope["query_string"].decode("latin-1")):
+                    # A key of the organization implies it.
+                    if not state["key"].org_id and "org_id" not in parse_qs(scope["query_string"].decode("latin-1")):
                         app = error_response(scope, 400, "org_id is required")
                 case ListLagFault() | LateOperationsFault():
                     old = await run_in_threadpool(self.sandbox.store.snapshot)

@@ -48,6 +48,10 @@ def state_at(timeline: Timeline, created_at: int, now: int) -> OperationState:
     )
 
 
+def is_finished(timeline: Timeline, created_at: int, now: int) -> bool:
+    return state_at(timeline, created_at, now).status == "finished"
+
+
 def completion_time(timeline: Timeline, created_at: int) -> int | None:
     """Return when the operation reaches its last status, or None if that is not a terminal one."""
     offset, status = timeline[-1]

@@ -21,6 +21,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from . import keys, platform_activity
 from .clock import SECOND
+from .keys import Scope as KeyScope
 from .paths import BASE_PATH, CONTROL_PATH, is_below
 from .responses import error_response
 from .state import SandboxState
@@ -86,26 +87,40 @@ class RequestLogMiddleware(Middleware):
 
 
 class AuthenticationMiddleware(Middleware):
-    """Responds 401 unless the request has a valid bearer key, on every path (api.md, "Authentication")."""
+    """Responds 401 unless the request has a valid bearer key, on every path (api.md, "Authentication").
+
+    Responds 404 if the key is limited to a project that the path is not below. Sets `key` of the state.
+    """
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         app, authorization = self.app, Headers(scope=scope).get("authorization", "")
-        if not await run_in_threadpool(self.authenticate, authorization, scope["client"][0]):
+        key = await run_in_threadpool(self.authenticate, authorization, scope["client"][0])
+        if key is None:
             message = "the API key is missing, invalid or revoked"
             app = error_response(scope, 401, message, {"WWW-Authenticate": "Bearer"})
+        elif not is_allowed(key, scope["path"]):
+            app = error_response(scope, 404, "the API key is limited to another project")
+        scope["state"]["key"] = key
         await app(scope, receive, send)
 
-    def authenticate(self, authorization: str, address: str) -> bool:
-        """Return whether the header has a valid key. If so, record what the platform has done since the last request."""
+    def authenticate(self, authorization: str, address: str) -> KeyScope | None:
+        """Return the scope of the header's key if that is valid, and record what the platform has done since the last request."""
         scheme, _space, secret = authorization.partition(" ")
         if scheme.lower() != "bearer":
-            return False
+            return None
         with self.sandbox.store.transaction() as tx:
-            if not keys.authenticate(tx, secret.strip(), address):
-                return False
-            tx.complete_deletions()
-            platform_activity.catch_up(tx)
-            return True
+            key = keys.authenticate(tx, secret.strip(), address)
+            if key:
+                tx.complete_deletions()
+                platform_activity.catch_up(tx)
+            return key
+
+
+def is_allowed(key: KeyScope, path: str) -> bool:
+    """Return whether a key may be used for this path."""
+    if key.project_id is None or not is_below(BASE_PATH, path) or path == f"{BASE_PATH}/users/me/organizations":
+        return True
+    return is_below(f"{BASE_PATH}/projects/{key.project_id}", path)
 
 
 class EncodedPathMiddleware(Middleware):

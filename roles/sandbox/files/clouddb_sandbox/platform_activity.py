@@ -2,39 +2,62 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Operations that the platform starts by itself (api.md, "Action values and meaning").
 
-An unused compute is suspended, then its branch's availability is checked, then the compute is started, and the cycle
-repeats. The n-th step is a function of n and of the compute's last use. So the steps can be recorded when the next
+A compute that is unused for `suspend_timeout_seconds` is suspended, then its branch's availability is checked, then the
+compute is started, and the cycle repeats. With -1, this never happens. The n-th step is a function of n and of the compute's last use. So the steps can be recorded when the next
 request arrives, with the same result however often that happens.
 """
 
 from __future__ import annotations
 
+import json
+
 from . import operations
 from .clock import SECOND
 from .store import Transaction
 
-CYCLE = ((300 * SECOND, "suspend_compute"), (3600 * SECOND, "check_availability"), (7200 * SECOND, "start_compute"))
-CYCLE_LENGTH = CYCLE[-1][0]
+ACTIONS = ("suspend_compute", "check_availability", "start_compute")
+# Seconds after the suspension.
+OFFSETS = (0, 3300, 6900)
+DEFAULT_TIMEOUT = 300
 # The maximum number of operations per compute that one catch-up records, the latest ones.
 MAX_STEPS = 12
 
 
-def step_of_cycle(last_used_at: int, step: int) -> tuple[int, str]:
+def timeout_of(tx: Transaction, endpoint_id: str) -> int:
+    """Return after how many seconds without use the compute is suspended; -1 is never."""
+    row = tx.db.execute("SELECT options FROM endpoints WHERE id = ?", (endpoint_id,)).fetchone()
+    return json.loads(row["options"]).get("suspend_timeout_seconds") or DEFAULT_TIMEOUT
+
+
+def step_of_cycle(last_used_at: int, step: int, timeout: int) -> tuple[int, str]:
     """Return the time and the action of a step, counted from the compute's last use."""
-    offset, action = CYCLE[step % len(CYCLE)]
-    return last_used_at + step // len(CYCLE) * CYCLE_LENGTH + offset, action
+    cycle, number = divmod(step, len(ACTIONS))
+    seconds = cycle * (timeout + OFFSETS[-1]) + timeout + OFFSETS[number]
+    return last_used_at + seconds * SECOND, ACTIONS[number]
 
 
 def is_suspended(next_step: int) -> bool:
     """Return whether a compute with this next step is suspended: in each cycle, the first step suspends it."""
-    return next_step % len(CYCLE) != 0
+    return next_step % len(ACTIONS) != 0
 
 
 def record_use(tx: Transaction, endpoint_id: str) -> None:
     """Record that the compute is used now, which restarts its cycle."""
+    schedule(tx, endpoint_id, tx.now, 0)
+
+
+def record_suspension(tx: Transaction, endpoint_id: str) -> None:
+    """Record that a request suspends the compute now, in place of the first step of its cycle."""
+    schedule(tx, endpoint_id, tx.now, 1)
+
+
+def schedule(tx: Transaction, endpoint_id: str, last_used_at: int, step: int) -> None:
+    """Record the next step of the compute, which determines its state from now on."""
+    timeout = timeout_of(tx, endpoint_id)
+    next_step_at = None if timeout < 0 else step_of_cycle(last_used_at, step, timeout)[0]
     tx.db.execute(
-        "UPDATE endpoints SET last_used_at = ?, step = 0, next_step_at = ? WHERE id = ?",
-        (tx.now, step_of_cycle(tx.now, 0)[0], endpoint_id),
+        "UPDATE endpoints SET last_used_at = ?, step = ?, next_step_at = ?, change_id = NULL WHERE id = ?",
+        (last_used_at, step, next_step_at, endpoint_id),
     )
 
 
@@ -44,9 +67,10 @@ def catch_up(tx: Transaction) -> None:
         "SELECT * FROM endpoints WHERE next_step_at <= ? ORDER BY next_step_at, id", (tx.now,)
     ).fetchall()
     for row in due:
-        complete_cycles = (tx.now - row["last_used_at"]) // CYCLE_LENGTH
-        step = max(row["step"], complete_cycles * len(CYCLE) - MAX_STEPS)
-        while (next_step := step_of_cycle(row["last_used_at"], step))[0] <= tx.now:
+        timeout = timeout_of(tx, row["id"])
+        complete_cycles = (tx.now - row["last_used_at"]) // ((timeout + OFFSETS[-1]) * SECOND)
+        step = max(row["step"], complete_cycles * len(ACTIONS) - MAX_STEPS)
+        while (next_step := step_of_cycle(row["last_used_at"], step, timeout))[0] <= tx.now:
             started_at, action = next_step
             operations.start(
                 tx,
@@ -57,4 +81,4 @@ def catch_up(tx: Transaction) -> None:
                 platform_time=started_at,
             )
             step += 1
-        tx.db.execute("UPDATE endpoints SET step = ?, next_step_at = ? WHERE id = ?", (step, next_step[0], row["id"]))
+        schedule(tx, row["id"], row["last_used_at"], step)

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from typing import Any
 
@@ -12,7 +13,8 @@ from fastapi import HTTPException
 from . import identifiers
 from .clock import MAX_TIME, SECOND, format_timestamp
 from .pagination import pagination_of, select_page
-from .response_models import Project, ProjectDetails, ProjectListResponse
+from .request_models import ProjectChanges
+from .response_models import ORGANIZATION_ID, Project, ProjectDetails, ProjectListResponse
 from .store import Transaction
 
 CONSUMPTION_PERIOD = 30 * 86400 * SECOND
@@ -33,12 +35,14 @@ def insert(tx: Transaction, fields: dict[str, Any]) -> str:
         "cpu_used_sec": 0,
         "proxy_host": f"{region_id}.clouddb.example",
         "branch_logical_size_limit": 512,
+        "org_id": ORGANIZATION_ID,
         "history_retention_seconds": 86400,
         "updated_at": created_at,
         **{name: value for name, value in fields.items() if value is not None},
         "id": project_id,
         "region_id": region_id,
         "created_at": created_at,
+        "settings": json.dumps(fields.get("settings") or {}),
     }
     columns = ", ".join(row)
     placeholders = ", ".join("?" * len(row))
@@ -80,6 +84,7 @@ def fields_of(row: sqlite3.Row) -> dict[str, Any]:
     return {
         **dict(row),
         "locked": bool(row["locked"]),
+        "settings": json.loads(row["settings"]),
         "branch_logical_size_limit_bytes": row["branch_logical_size_limit"] * 1024 * 1024,
         "created_at": format_timestamp(row["created_at"]),
         "updated_at": format_timestamp(row["updated_at"]),
@@ -104,12 +109,13 @@ def require_known(tx: Transaction, project_id: str) -> None:
         raise HTTPException(404, f"project {project_id} not found")
 
 
-def update(tx: Transaction, project_id: str, name: str | None, history_retention_seconds: int | None) -> None:
-    """Change the fields that are not None."""
+def update(tx: Transaction, project: ProjectDetails, changes: ProjectChanges) -> None:
+    """Change the fields that are not None, and those of the settings that are given."""
+    settings = json.dumps({**project.settings, **(changes.settings or {})})
     tx.db.execute(
-        "UPDATE projects SET name = coalesce(?, name),"
+        "UPDATE projects SET name = coalesce(?, name), settings = ?,"
         " history_retention_seconds = coalesce(?, history_retention_seconds), updated_at = ? WHERE id = ?",
-        (name, history_retention_seconds, tx.unique_time(), project_id),
+        (changes.name, settings, changes.history_retention_seconds, tx.unique_time(), project.id),
     )
 
 

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, model_validator
 
@@ -20,6 +20,10 @@ NonEmptyString = Annotated[str, Field(min_length=1)]
 KeyName = Annotated[str, Field(min_length=1, max_length=64)]
 Name = Annotated[str, Field(min_length=1, max_length=256)]
 Date = Annotated[AwareDatetime, Field(strict=False)]
+Lsn = Annotated[str, Field(pattern=r"^[0-9A-Fa-f]{1,8}/[0-9A-Fa-f]{1,8}$")]
+# -1 is never, and 0 the default.
+SuspendTimeout = Literal[-1, 0] | Annotated[int, Field(ge=60, le=604_800)]
+ComputeUnits = Annotated[float, Field(ge=0.25)]
 
 
 def one_of(*choices: str) -> AfterValidator:
@@ -62,12 +66,17 @@ class ApiKeyCreateRequest(RequestModel):
     key_name: KeyName
 
 
+class OrgApiKeyCreateRequest(ApiKeyCreateRequest):
+    project_id: str | None = None
+
+
 class NewProject(RequestModel):
     name: Name | None = None
     region_id: NonEmptyString | None = None
     pg_version: int | None = Field(default=None, ge=14, le=18)
     org_id: NonEmptyString | None = None
     history_retention_seconds: HistoryRetention | None = None
+    settings: dict[str, Any] | None = None
 
 
 class ProjectCreateRequest(RequestModel):
@@ -77,10 +86,40 @@ class ProjectCreateRequest(RequestModel):
 class ProjectChanges(RequestModel):
     name: Name | None = None
     history_retention_seconds: HistoryRetention | None = None
+    settings: dict[str, Any] | None = None
 
 
 class ProjectUpdateRequest(RequestModel):
     project: ProjectChanges
+
+
+class ComputeChanges(RequestModel):
+    """Fields that are missing or null stay as they are, or have the service's defaults."""
+
+    name: Annotated[str, Field(min_length=1, max_length=64)] | None = None
+    autoscaling_limit_min_cu: ComputeUnits | None = None
+    autoscaling_limit_max_cu: ComputeUnits | None = None
+    suspend_timeout_seconds: SuspendTimeout | None = None
+    settings: dict[str, Any] | None = None
+    disabled: bool | None = None
+    pooler_enabled: bool | None = None
+
+
+class ComputeUpdateRequest(RequestModel):
+    endpoint: ComputeChanges
+
+
+class NewCompute(ComputeChanges):
+    type: Literal["read_write", "read_only"]
+
+
+class NewComputeOfBranch(NewCompute):
+    branch_id: str
+    region_id: str | None = None
+
+
+class ComputeCreateRequest(RequestModel):
+    endpoint: NewComputeOfBranch
 
 
 class BranchChanges(RequestModel):
@@ -93,13 +132,23 @@ class BranchChanges(RequestModel):
 
 class NewBranch(BranchChanges):
     parent_id: str | None = None
+    parent_timestamp: Date | None = None
+    parent_lsn: Lsn | None = None
+    init_source: Literal["schema-only", "parent-data"] = "parent-data"
 
 
 class BranchCreateRequest(RequestModel):
     branch: NewBranch = NewBranch()
-    endpoints: list[dict[str, Any]] = Field(
-        default=[{}], max_length=1, description="computes of the branch: one, or none with an empty list"
+    endpoints: list[NewCompute] = Field(
+        default=[NewCompute(type="read_write")], description="computes of the branch; none with an empty list"
     )
+
+
+class BranchRestoreRequest(RequestModel):
+    source_branch_id: str
+    source_timestamp: Date | None = None
+    source_lsn: Lsn | None = None
+    preserve_under_name: Annotated[str, Field(max_length=256)] | None = None
 
 
 class BranchUpdateRequest(RequestModel):

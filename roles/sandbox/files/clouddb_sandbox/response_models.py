@@ -13,6 +13,8 @@ from pydantic import BaseModel
 
 USER_ID = "5f0c9d3e-2b7a-4c1d-8e6f-7a9b0c1d2e3f"
 USER_NAME = "sandbox"
+DEFAULT_COMPUTE_UNITS = 0.25
+ORGANIZATION_ID = "org-sandbox-12345678"
 
 
 class ErrorResponse(BaseModel):
@@ -60,6 +62,36 @@ class ApiKeyRevokeResponse(BaseModel):
     last_used_from_addr: str
 
 
+class OrgApiKey(ApiKey):
+    """A key of the organization. `project_id` is absent unless it is limited to this project."""
+
+    project_id: str | None = None
+
+
+class OrgApiKeyCreateResponse(ApiKeyCreateResponse):
+    project_id: str | None = None
+
+
+class OrgApiKeyRevokeResponse(ApiKeyRevokeResponse):
+    project_id: str | None = None
+
+
+class Organization(BaseModel):
+    """The organization that all projects belong to, unless the seed says otherwise."""
+
+    id: str = ORGANIZATION_ID
+    name: str = USER_NAME
+    handle: str = ORGANIZATION_ID
+    plan: str = "free_v3"
+    managed_by: str = "console"
+    created_at: str = "2026-01-01T00:00:00.000000Z"
+    updated_at: str = "2026-01-01T00:00:00.000000Z"
+
+
+class OrganizationListResponse(BaseModel):
+    organizations: list[Organization] = [Organization()]
+
+
 class User(BaseModel):
     """The user of the account. A limit of 0 is none."""
 
@@ -95,7 +127,8 @@ class Project(BaseModel):
     creation_source: str = "console"
     store_passwords: bool = True
     owner_id: str = USER_ID
-    org_id: str | None = None
+    org_id: str
+    settings: dict[str, Any]
     created_at: str
     updated_at: str
 
@@ -131,10 +164,14 @@ class Branch(BaseModel):
     id: str
     project_id: str
     parent_id: str | None = None
+    parent_timestamp: str | None = None
+    parent_lsn: str | None = None
+    init_source: str
     name: str
     default: bool
     protected: bool = False
     expires_at: str | None = None
+    last_reset_at: str | None = None
     current_state: str
     state_changed_at: str
     creation_source: str = "console"
@@ -157,11 +194,12 @@ class Endpoint(BaseModel):
     proxy_host: str
     region_id: str
     provisioner: str
-    type: str = "read_write"
+    type: str
+    name: str | None = None
     current_state: str
     disabled: bool = False
-    autoscaling_limit_min_cu: float = 0.25
-    autoscaling_limit_max_cu: float = 0.25
+    autoscaling_limit_min_cu: float = DEFAULT_COMPUTE_UNITS
+    autoscaling_limit_max_cu: float = DEFAULT_COMPUTE_UNITS
     suspend_timeout_seconds: int = 0
     pooler_enabled: bool = False
     pooler_mode: str = "transaction"
@@ -304,6 +342,18 @@ class BranchCreateResponse(BranchOperationsResponse):
 
 class EndpointListResponse(BaseModel):
     endpoints: list[Endpoint]
+
+
+class EndpointResponse(BaseModel):
+    endpoint: Endpoint
+
+
+class EndpointOperationsResponse(EndpointResponse):
+    operations: list[Operation]
+
+
+class SnapshotListResponse(BaseModel):
+    snapshots: list[dict[str, Any]] = []
 
 
 class DatabaseListResponse(BaseModel):

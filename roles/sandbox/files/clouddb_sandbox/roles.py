@@ -30,15 +30,6 @@ def insert(tx: Transaction, branch_id: str, name: str, created_at: int | None = 
     return get(tx, branch_id, name)
 
 
-def copy(tx: Transaction, source_branch_id: str, branch_id: str, created_at: int) -> None:
-    """Copy the roles of a branch to another one, with their passwords."""
-    tx.db.execute(
-        "INSERT INTO roles (branch_id, name, password, created_at, updated_at)"
-        " SELECT :branch, name, password, :time, :time FROM roles WHERE branch_id = :source ORDER BY seq",
-        {"branch": branch_id, "time": created_at, "source": source_branch_id},
-    )
-
-
 def list_all(tx: Transaction, branch_id: str) -> list[Role]:
     rows = tx.db.execute("SELECT * FROM roles WHERE branch_id = ? ORDER BY seq", (branch_id,))
     return [from_row(row) for row in rows]

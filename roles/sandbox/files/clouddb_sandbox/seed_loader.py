@@ -49,7 +49,9 @@ def load_project(tx: Transaction, project: SeedProject, rng: random.Random) -> N
     }
     project_id = projects.insert(tx, fields)
     branch = branches.insert_default(tx, project_id, identifiers.branch_id(rng), created_at)
-    endpoint_id = computes.insert(tx, branch, identifiers.endpoint_id(rng)).id if project.compute else None
+    endpoint_id = identifiers.endpoint_id(rng) if project.compute else None
+    if endpoint_id:
+        computes.insert(tx, branch, endpoint_id=endpoint_id, created_at=created_at)
     for operation, operation_created_at in timed:
         operations.insert(
             tx,

@@ -125,6 +125,7 @@ class SeedProject(TimedSeedModel):
     branch_logical_size_limit: Integer | None = None
     org_id: NonEmptyString | None = None
     history_retention_seconds: Integer | None = None
+    settings: dict[str, Any] | None = None
     updated_at: Date | None = None
     compute: bool = True
     operations: list[SeedOperation] = []
@@ -142,6 +143,7 @@ class Seed(SeedModel):
     api_keys: list[SeedKey] = []
     projects: list[SeedProject] = []
     generate: Generate = Generate()
+    require_org_id: bool = False
 
     @model_validator(mode="after")
     def check_unique(self) -> Seed:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from .clock import SECOND, Clock, system_time
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 
 # Times are integers: microseconds of sandbox time. `seq` orders rows with the same time.
 SCHEMA = (
@@ -25,24 +25,28 @@ SCHEMA = (
         latest INTEGER NOT NULL)""",
     """CREATE TABLE api_keys (
         id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, hash BLOB NOT NULL UNIQUE,
-        created_at INTEGER NOT NULL, last_used_at INTEGER, last_used_from_addr TEXT NOT NULL DEFAULT '',
-        revoked_at INTEGER)""",
+        org_id TEXT, project_id TEXT, created_at INTEGER NOT NULL, last_used_at INTEGER,
+        last_used_from_addr TEXT NOT NULL DEFAULT '', revoked_at INTEGER)""",
     """CREATE TABLE projects (
         seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, name TEXT NOT NULL, platform_id TEXT NOT NULL,
         region_id TEXT NOT NULL, provisioner TEXT NOT NULL, pg_version INTEGER NOT NULL, locked INTEGER NOT NULL,
         cpu_used_sec INTEGER NOT NULL, proxy_host TEXT NOT NULL, branch_logical_size_limit INTEGER NOT NULL,
-        org_id TEXT, history_retention_seconds INTEGER NOT NULL,
+        org_id TEXT NOT NULL, history_retention_seconds INTEGER NOT NULL, settings TEXT NOT NULL,
         created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, deleted_at INTEGER)""",
     "CREATE INDEX projects_newest ON projects (created_at, seq)",
     """CREATE TABLE branches (
         seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE,
         project_id TEXT NOT NULL REFERENCES projects (id), parent_id TEXT REFERENCES branches (id),
         name TEXT NOT NULL, created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL,
-        creation_id TEXT, protected INTEGER NOT NULL DEFAULT 0, expires_at INTEGER, UNIQUE (project_id, name))""",
+        is_default INTEGER NOT NULL DEFAULT 0, protected INTEGER NOT NULL DEFAULT 0, expires_at INTEGER,
+        init_source TEXT NOT NULL DEFAULT 'parent-data', parent_timestamp INTEGER, parent_lsn TEXT,
+        last_reset_at INTEGER, creation_id TEXT, UNIQUE (project_id, name))""",
+    # `state` is that before the operation `change_id`, until it is finished; then, `step` tells the state.
     """CREATE TABLE endpoints (
         id TEXT PRIMARY KEY, project_id TEXT NOT NULL REFERENCES projects (id),
-        branch_id TEXT NOT NULL UNIQUE REFERENCES branches (id) ON DELETE CASCADE,
-        last_used_at INTEGER NOT NULL, step INTEGER NOT NULL, next_step_at INTEGER NOT NULL)""",
+        branch_id TEXT NOT NULL REFERENCES branches (id) ON DELETE CASCADE, options TEXT NOT NULL,
+        created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, state TEXT, change_id TEXT,
+        last_used_at INTEGER NOT NULL, step INTEGER NOT NULL, next_step_at INTEGER)""",
     "CREATE INDEX endpoints_next ON endpoints (next_step_at)",
     """CREATE TABLE databases (
         id INTEGER PRIMARY KEY AUTOINCREMENT, branch_id TEXT NOT NULL REFERENCES branches (id) ON DELETE CASCADE,
@@ -69,7 +73,7 @@ SCHEMA = (
         SELECT branches.*, operations.timeline AS creation_timeline, operations.created_at AS creation_started_at,
             EXISTS (SELECT 1 FROM deletions WHERE deletions.id = branches.id) AS deleting
         FROM branches LEFT JOIN operations ON operations.id = creation_id""",
-    # The checksum of the seed file that the account was created from; null if there was none. Databases of earlier versions lack this table.
+    # The checksum of the seed file that the account was created from; null if there was none.
     "CREATE TABLE seed (sha256 TEXT)",
     f"PRAGMA user_version = {SCHEMA_VERSION}",
 )
@@ -153,10 +157,8 @@ class Store:
         return Clock(max(row["latest"], row["origin"] + int(elapsed * row["speed"])), row["speed"])
 
     def seed_checksum(self) -> str | None:
-        """Return the checksum of the seed file that the account was created from; None if there was none, or it is unknown."""
+        """Return the checksum of the seed file that the account was created from; None if there was none."""
         with self.transaction() as tx:
-            if not tx.db.execute("SELECT 1 FROM sqlite_master WHERE name = 'seed'").fetchone():
-                return None
             checksum: str | None = tx.db.execute("SELECT sha256 FROM seed").fetchone()["sha256"]
             return checksum
 

@@ -6,15 +6,25 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path
+from fastapi import APIRouter, HTTPException, Path
 
-from .. import keys
+from .. import keys, projects
 from ..paths import BASE_PATH
-from ..request_models import MAX_INTEGER, ApiKeyCreateRequest
-from ..response_models import ApiKey, ApiKeyCreateResponse, ApiKeyRevokeResponse
+from ..request_models import MAX_INTEGER, ApiKeyCreateRequest, OrgApiKeyCreateRequest
+from ..response_models import (
+    ORGANIZATION_ID,
+    ApiKey,
+    ApiKeyCreateResponse,
+    ApiKeyRevokeResponse,
+    OrgApiKey,
+    OrgApiKeyCreateResponse,
+    OrgApiKeyRevokeResponse,
+)
 from .dependencies import SandboxDependency, error_responses
 
 router = APIRouter(prefix=BASE_PATH, tags=["API keys"])
+
+KeyId = Annotated[int, Path(ge=-MAX_INTEGER, le=MAX_INTEGER)]
 
 
 @router.post("/api_keys", responses=error_responses(400))
@@ -24,17 +34,51 @@ def create_api_key(sandbox: SandboxDependency, body: ApiKeyCreateRequest) -> Api
         return keys.create(tx, body.key_name)
 
 
-@router.get("/api_keys", responses=error_responses())
-def list_api_keys(sandbox: SandboxDependency) -> list[ApiKey]:
-    """Lists the account's API keys."""
+@router.get("/api_keys", responses=error_responses(), response_model=list[ApiKey])
+def list_api_keys(sandbox: SandboxDependency) -> list[OrgApiKey]:
+    """Lists the user's API keys, without those of the organization."""
     with sandbox.store.transaction() as tx:
         return keys.list_active(tx)
 
 
 @router.delete("/api_keys/{key_id}", responses=error_responses(400, 404))
-def revoke_api_key(
-    sandbox: SandboxDependency, key_id: Annotated[int, Path(ge=-MAX_INTEGER, le=MAX_INTEGER)]
-) -> ApiKeyRevokeResponse:
+def revoke_api_key(sandbox: SandboxDependency, key_id: KeyId) -> ApiKeyRevokeResponse:
     """Revokes a key, effective immediately. This cannot be reversed."""
     with sandbox.store.transaction() as tx:
         return keys.revoke(tx, key_id)
+
+
+def require_organization(org_id: str) -> None:
+    """Raise a 404 error unless this is the account's organization."""
+    if org_id != ORGANIZATION_ID:
+        raise HTTPException(404, f"organization {org_id} not found")
+
+
+@router.post("/organizations/{org_id}/api_keys", responses=error_responses(400, 404), response_model_exclude_none=True)
+def create_org_api_key(
+    sandbox: SandboxDependency, org_id: str, body: OrgApiKeyCreateRequest
+) -> OrgApiKeyCreateResponse:
+    """Creates an API key of the organization, which can be limited to a project."""
+    require_organization(org_id)
+    with sandbox.store.transaction() as tx:
+        if body.project_id is not None:
+            projects.get(tx, body.project_id)
+        return keys.create(tx, body.key_name, scope=keys.Scope(org_id, body.project_id))
+
+
+@router.get("/organizations/{org_id}/api_keys", responses=error_responses(404), response_model_exclude_none=True)
+def list_org_api_keys(sandbox: SandboxDependency, org_id: str) -> list[OrgApiKey]:
+    """Lists the API keys of the organization. Those that were never used have no `last_used_at`."""
+    require_organization(org_id)
+    with sandbox.store.transaction() as tx:
+        return keys.list_active(tx, org_id)
+
+
+@router.delete(
+    "/organizations/{org_id}/api_keys/{key_id}", responses=error_responses(400, 404), response_model_exclude_none=True
+)
+def revoke_org_api_key(sandbox: SandboxDependency, org_id: str, key_id: KeyId) -> OrgApiKeyRevokeResponse:
+    """Revokes a key of the organization, effective immediately. This cannot be reversed."""
+    require_organization(org_id)
+    with sandbox.store.transaction() as tx:
+        return keys.revoke(tx, key_id, org_id)

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query
 
 from .. import branches, computes, connections, databases, operations, roles
 from ..paths import BASE_PATH
-from ..request_models import BranchCreateRequest, BranchUpdateRequest
+from ..request_models import BranchCreateRequest, BranchRestoreRequest, BranchUpdateRequest
 from ..response_models import (
     AnnotatedObject,
     Annotation,
@@ -52,15 +52,14 @@ def create_branch(
     """Creates a branch with a compute, or without one if `endpoints` is an empty list."""
     body = body or BranchCreateRequest()
     with sandbox.store.transaction() as tx:
-        parent = branches.get_unlocked(tx, project_id, body.branch.parent_id)
+        parent = branches.get_unlocked(tx, project_id, body.branch.parent_id or None)
         branch = branches.insert(tx, parent, body.branch)
-        started = [branches.start_creation(tx, branch, "create_branch")]
-        endpoints = [computes.insert(tx, branch) for _endpoint in body.endpoints]
-        started += [computes.start_operation(tx, "start_compute", endpoint) for endpoint in endpoints]
+        creation = branches.start_creation(tx, branch, "create_branch")
+        created = [computes.create(tx, branch, options) for options in body.endpoints]
         return BranchCreateResponse(
             branch=branches.get(tx, project_id, branch.id),
-            endpoints=endpoints,
-            operations=started,
+            endpoints=[endpoint for endpoint, _start in created],
+            operations=[creation, *(start for _endpoint, start in created)],
             roles=roles.list_all(tx, branch.id),
             databases=databases.list_all(tx, branch.id),
             connection_uris=connections.list_of_new_branch(tx, branch),
@@ -85,14 +84,38 @@ def update_branch(
         return BranchOperationsResponse(branch=branches.update(tx, branch, body.branch), operations=[])
 
 
+@router.post(
+    "/{branch_id}/restore", responses=error_responses(400, 404, 409, 422, 423), response_model_exclude_none=True
+)
+def restore_branch(
+    sandbox: SandboxDependency, project_id: str, branch_id: str, body: BranchRestoreRequest
+) -> BranchOperationsResponse:
+    """Replaces the content of a branch by that of its parent, of another branch, or of its own history."""
+    with sandbox.store.transaction() as tx:
+        branch = branches.get_unlocked(tx, project_id, branch_id)
+        branches.restore(tx, branch, branches.get_unlocked(tx, project_id, body.source_branch_id), body)
+        started = [branches.start_creation(tx, branch, "create_branch")]
+        for endpoint in computes.list_of_branch(tx, branch.id):
+            started += computes.restart(tx, endpoint) if endpoint.current_state == "active" else []
+        return BranchOperationsResponse(branch=branches.get(tx, project_id, branch_id), operations=started)
+
+
+@router.post("/{branch_id}/set_as_default", responses=error_responses(404, 422, 423), response_model_exclude_none=True)
+def set_default_branch(sandbox: SandboxDependency, project_id: str, branch_id: str) -> BranchOperationsResponse:
+    """Makes a branch the default branch of the project. This starts no operations."""
+    with sandbox.store.transaction() as tx:
+        branch = branches.set_as_default(tx, branches.get_unlocked(tx, project_id, branch_id))
+        return BranchOperationsResponse(branch=branch, operations=[])
+
+
 @router.delete("/{branch_id}", responses=deletion_responses(404, 422, 423), response_model_exclude_none=True)
 def delete_branch(sandbox: SandboxDependency, project_id: str, branch_id: str) -> BranchOperationsResponse:
-    """Deletes a branch with its compute, databases and roles. The default branch and parents cannot be deleted."""
+    """Deletes a branch with its computes, databases and roles. The default branch and parents cannot be deleted."""
     with sandbox.store.transaction() as tx:
         branch = to_delete(branches.find(tx, project_id, branch_id))
         branches.require_deletable(tx, branch)
-        operations.refuse_if_locked(tx, project_id, branch.id)
-        started = computes.suspend(tx, branch)
+        branches.refuse_if_locked(tx, branch)
+        started = [computes.suspend(tx, endpoint) for endpoint in computes.list_of_branch(tx, branch.id)]
         if tx.lingering and tx.lingering.operations_run:
             started.append(operations.start(tx, "delete_timeline", project_id=project_id, branch_id=branch.id))
         return BranchOperationsResponse(branch=branches.delete(tx, branch), operations=started)

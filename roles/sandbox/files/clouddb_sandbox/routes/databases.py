@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from .. import branches, computes, databases, operations, roles
+from .. import branches, computes, databases, roles
 from ..paths import BASE_PATH
 from ..request_models import DatabaseCreateRequest, DatabaseUpdateRequest
 from ..response_models import DatabaseListResponse, DatabaseOperationsResponse, DatabaseResponse
@@ -67,6 +67,6 @@ def delete_database(
     with sandbox.store.transaction() as tx:
         branch = branches.get(tx, project_id, branch_id)
         database = to_delete(databases.find(tx, branch.id, database_name))
-        operations.refuse_if_locked(tx, project_id, branch.id)
+        branches.refuse_if_locked(tx, branch)
         databases.delete(tx, database)
         return DatabaseOperationsResponse(database=database, operations=[computes.apply_config(tx, branch)])

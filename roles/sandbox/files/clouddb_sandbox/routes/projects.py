@@ -11,7 +11,13 @@ from fastapi import APIRouter, Query
 from .. import branches, computes, connections, databases, operations, projects, roles
 from ..paths import BASE_PATH
 from ..request_models import ProjectCreateRequest, ProjectUpdateRequest
-from ..response_models import ProjectCreateResponse, ProjectListResponse, ProjectOperationsResponse, ProjectResponse
+from ..response_models import (
+    ProjectCreateResponse,
+    ProjectListResponse,
+    ProjectOperationsResponse,
+    ProjectResponse,
+    SnapshotListResponse,
+)
 from .dependencies import Cursor, PageLimit, SandboxDependency, UnavailableIds, error_responses, page_size
 
 router = APIRouter(prefix=BASE_PATH + "/projects", tags=["Projects"])
@@ -45,16 +51,13 @@ def create_project(sandbox: SandboxDependency, body: ProjectCreateRequest) -> Pr
     with sandbox.store.transaction() as tx:
         project_id = projects.insert(tx, body.project.model_dump())
         branch = branches.insert_default(tx, project_id)
-        endpoint = computes.insert(tx, branch)
-        started = [
-            branches.start_creation(tx, branch, "create_timeline"),
-            computes.start_operation(tx, "start_compute", endpoint),
-        ]
+        creation = branches.start_creation(tx, branch, "create_timeline")
+        endpoint, start = computes.create(tx, branch)
         return ProjectCreateResponse(
             project=projects.get(tx, project_id),
             branch=branches.get(tx, project_id, branch.id),
             endpoints=[endpoint],
-            operations=started,
+            operations=[creation, start],
             roles=[roles.get(tx, branch.id, branches.DEFAULT_ROLE)],
             databases=databases.list_all(tx, branch.id),
             connection_uris=[connections.get(tx, branch, branches.DEFAULT_DATABASE, branches.DEFAULT_ROLE)],
@@ -72,16 +75,17 @@ def get_project(sandbox: SandboxDependency, project_id: str) -> ProjectResponse:
 def update_project(
     sandbox: SandboxDependency, project_id: str, body: ProjectUpdateRequest
 ) -> ProjectOperationsResponse:
-    """Changes the project's name, which starts no operation, or its history retention."""
+    """Changes the project's name, which starts no operation, its history retention, or its settings."""
     with sandbox.store.transaction() as tx:
-        projects.get(tx, project_id)
+        project = projects.get(tx, project_id)
         operations.refuse_if_locked(tx, project_id)
         changes = body.project
-        projects.update(tx, project_id, changes.name, changes.history_retention_seconds)
-        started = []
+        projects.update(tx, project, changes)
+        branch, started = branches.get(tx, project_id, None), []
         if changes.history_retention_seconds is not None:
-            branch = branches.get(tx, project_id, None)
             started.append(operations.start(tx, "apply_storage_config", project_id=project_id, branch_id=branch.id))
+        if changes.settings:
+            started.append(computes.apply_config(tx, branch))
         return ProjectOperationsResponse(project=projects.get(tx, project_id), operations=started)
 
 
@@ -95,3 +99,11 @@ def delete_project(sandbox: SandboxDependency, project_id: str) -> ProjectOperat
         projects.delete(tx, project_id)
         started = operations.start(tx, "delete_tenant", project_id=project_id, branch_id=branch.id)
         return ProjectOperationsResponse(project=project, operations=[started])
+
+
+@router.get("/{project_id}/snapshots", responses=error_responses(404))
+def list_snapshots(sandbox: SandboxDependency, project_id: str) -> SnapshotListResponse:
+    """Lists the snapshots of a project: none."""
+    with sandbox.store.transaction() as tx:
+        projects.get(tx, project_id)
+        return SnapshotListResponse()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from .. import branches, computes, operations, roles
+from .. import branches, computes, roles
 from ..paths import BASE_PATH
 from ..request_models import RoleCreateRequest
 from ..response_models import (
@@ -62,7 +62,7 @@ def delete_role(sandbox: SandboxDependency, project_id: str, branch_id: str, rol
     with sandbox.store.transaction() as tx:
         branch = branches.get(tx, project_id, branch_id)
         role = to_delete(roles.find(tx, branch.id, role_name))
-        operations.refuse_if_locked(tx, project_id, branch.id)
+        branches.refuse_if_locked(tx, branch)
         roles.delete(tx, role)
         return RoleOperationsResponse(role=role, operations=[computes.apply_config(tx, branch)])
 
