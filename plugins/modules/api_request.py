@@ -236,8 +236,10 @@ from ..module_utils._errors import ClouddbError
 from ..module_utils._http.client import Client
 from ..module_utils._operations.wait import WAIT_OPTIONS, limits_from
 from ..module_utils._resources.engine import Engine
-from ..module_utils._resources.plan import plan_from
-from ..module_utils._resources.read import preview, read
+from ..module_utils._resources.goal import READ
+from ..module_utils._resources.preview import preview
+from ..module_utils._resources.read import read
+from ..module_utils._resources.request_options import goal_from
 from ..module_utils._secrets import secret_texts
 from ..module_utils._timestamps import duration
 
@@ -265,12 +267,10 @@ def _shown(result: Mapping[str, Any], client: Client, params: Mapping[str, Any])
 
 def _run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
     limits, lock_timeout = limits_from(params), duration(params, "lock_timeout")
-    plan = plan_from(params, check_mode)
-    if plan.method == "GET":
-        return read(client, plan, check_mode)
-    if check_mode:
-        return preview(client, plan)
-    return Engine(client, plan, limits, lock_timeout).run()
+    goal = goal_from(params, check_mode)
+    if goal.intent == READ:
+        return read(client, goal, params["all_pages"], check_mode)
+    return preview(client, goal) if check_mode else Engine(client, goal, limits, lock_timeout).run()
 
 
 def main() -> None:

@@ -92,7 +92,8 @@ from typing import Any
 from ansible_collections.clouddb.control.plugins.module_utils._module import ControlModule
 
 from ..module_utils._http.client import Client
-from ..module_utils._resources.declared import DATABASE_USER, STATE_OPTIONS, declare
+from ..module_utils._resources.declared import STATE_OPTIONS, declare
+from ..module_utils._resources.kinds import DATABASE_USER
 from ..module_utils._resources.parents import PROJECT_OPTIONS
 
 

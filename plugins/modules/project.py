@@ -113,7 +113,8 @@ from ansible_collections.clouddb.control.plugins.module_utils._module import Con
 
 from ..module_utils._http.client import Client
 from ..module_utils._options import identifier
-from ..module_utils._resources.declared import PROJECT, STATE_OPTIONS, declare
+from ..module_utils._resources.declared import STATE_OPTIONS, declare
+from ..module_utils._resources.kinds import PROJECT
 from ..module_utils._timestamps import duration
 
 

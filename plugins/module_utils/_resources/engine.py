@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from .._clock import Deadline
+from .._errors import InvalidOption
 from .._http.client import SUCCESS, Client
 from .._http.errors import NotFound, RequestFailed, StatusError, UnexpectedResponse
 from .._http.response import Response
@@ -25,6 +26,7 @@ from .._operations.wait import LAST_POLL_SECONDS, Limits, Wait, poll_interval
 from .._operations.wait_failure import WaitFailed
 from .._operations.wait_state import UnfinishedOperations, WaitState
 from .compare import contains, differing, fields_of
+from .goal import ACT, CHANGE, CREATE, DELETE, ENSURE, Goal, Resource, ResourceRequest, fill, project_in_path
 from .lookup import label_of
 from .observe import Observation, observe, shown_resource
 from .outcome import (
@@ -37,43 +39,63 @@ from .outcome import (
     result_of,
     unknown_outcome,
 )
-from .plan import Plan, Resource, fill, project_in_path
 from .state import ABSENT, BROKEN, DELETING, DIFFERENT, LOOKBACK, PRESENT, UNFINISHED, UNSEEN, is_failed_creation
 
-SEND, WAIT, DONE, FAIL = "send", "wait", "done", "fail"
-# What to do in each state. Once the request has been sent, SEND and FAIL become WAIT.
+WAIT, DONE, FAIL = "wait", "done", "fail"
+# The step for an intent and the state of its resource: the request to send, or one of these.
 STEPS = {
-    "POST": {ABSENT: SEND, UNFINISHED: WAIT, PRESENT: DONE, DELETING: WAIT, BROKEN: WAIT},
-    "PATCH": {ABSENT: FAIL, UNFINISHED: WAIT, PRESENT: DONE, DELETING: FAIL, BROKEN: WAIT, DIFFERENT: SEND},
-    "DELETE": {ABSENT: DONE, UNFINISHED: SEND, PRESENT: SEND, DELETING: WAIT, BROKEN: SEND},
+    ENSURE: {ABSENT: CREATE, UNFINISHED: WAIT, PRESENT: DONE, DIFFERENT: CHANGE, DELETING: WAIT, BROKEN: WAIT},
+    CREATE: {ABSENT: CREATE, UNFINISHED: WAIT, PRESENT: DONE, DELETING: WAIT, BROKEN: WAIT},
+    CHANGE: {ABSENT: FAIL, UNFINISHED: WAIT, PRESENT: DONE, DIFFERENT: CHANGE, DELETING: FAIL, BROKEN: WAIT},
+    DELETE: {ABSENT: DONE, UNFINISHED: DELETE, PRESENT: DELETE, DELETING: WAIT, BROKEN: DELETE},
+    ACT: {ABSENT: FAIL, UNFINISHED: WAIT, PRESENT: ACT, DELETING: FAIL, BROKEN: WAIT},
 }
-STEPS["PUT"] = STEPS["PATCH"]
-# Refusals after which the resource may be there (POST) or gone (DELETE), because somebody else was faster.
-OVERTAKEN = {"POST": frozenset({400, 409, 412, 422}), "DELETE": frozenset({404, 409, 410, 412})}
+# Refusals after which the resource may be there (CREATE) or gone (DELETE), because somebody else was faster.
+OVERTAKEN = {CREATE: frozenset({400, 409, 412, 422}), DELETE: frozenset({404, 409, 410, 412})}
 CONFLICT_STATUSES, GONE_STATUSES = frozenset({409, 412}), frozenset({404, 410})
 # For how long a list may lag, and a request whose connection broke may still be carried out.
 SETTLING_SECONDS = 30.0
 
 
+def step_for(goal: Goal, seen: Observation) -> str:
+    """What to do about the resource before anything was sent."""
+    return STEPS[goal.intent].get(_compared(goal, seen).state, WAIT)
+
+
+def _compared(goal: Goal, seen: Observation) -> Observation:
+    """DIFFERENT if the resource is there, and the goal would change it."""
+    comparable = (PRESENT,) if goal.wait else (PRESENT, UNFINISHED)
+    return seen._replace(state=DIFFERENT) if seen.state in comparable and goal.differs(seen.resource) else seen
+
+
+def require_fixed(goal: Goal, seen: Observation) -> None:
+    """Raise InvalidOption if the resource has another value of a field that cannot be changed."""
+    found = seen.resource or {}
+    for field, wanted in goal.fixed.items():
+        if seen.state in (PRESENT, UNFINISHED, DIFFERENT) and field in found and not contains(found[field], wanted):
+            option = goal.options.get(field, field)
+            problem = f"{label_of(found)} has {field} {found[field]}, which cannot be changed"
+            raise InvalidOption(option, f"{problem}. Set {option} to this value, or omit it.")
+
+
 class Engine:
     """One run of a task.
 
-    C(earlier): the result of what the task has done before, whose time counts: another request, which was not sent, but waited
-    for the resource, or the deletion of other branches.
+    C(lock_timeout) bounds the wait for a locked project; None: the timeout of the task does. C(elapsed) seconds of that have
+    passed already.
     """
 
     def __init__(
-        self, client: Client, plan: Plan, limits: Limits, lock_timeout: float, earlier: Result | None = None
+        self, client: Client, goal: Goal, limits: Limits, lock_timeout: float | None = None, elapsed: float = 0.0
     ) -> None:
-        self._client, self._plan, self._limits, self._lock_timeout = client, plan, limits, lock_timeout
-        earlier = earlier or result_of()
-        self._started = client.clock.monotonic() - earlier["elapsed"]
-        self._timeout = max(0.0, limits.timeout - earlier["elapsed"])
+        self._client, self._goal, self._limits, self._lock_timeout = client, goal, limits, lock_timeout
+        self._started = client.clock.monotonic() - elapsed
+        self._timeout = max(0.0, limits.timeout - elapsed)
         # By the monotonic clock; None until a wait begins.
         self._deadline: float | None = None
         self._lock_deadline: float | None = None
-        # Whether the request was sent, other than to a locked project: it is not sent again.
-        self._sent = False
+        # The step whose request was sent, other than to a locked project: it is not sent again.
+        self._sent: str | None = None
         # When the request was first sent, by the service's clock.
         self._sent_at: datetime | None = None
         # Whether the service has carried it out, or may have.
@@ -85,10 +107,10 @@ class Engine:
         self._before: Resource | None = None
         self._known: Resource | None = None
         # The operations about the resource, and whether they were waited for.
-        self._operations: list[Operation] = list(earlier["operations"])
+        self._operations: list[Operation] = []
         self._has_waited = False
-        self._polls: int = earlier["polls"]
-        self._warnings: list[str] = list(earlier["warnings"])
+        self._polls = 0
+        self._warnings: list[str] = []
         # What went wrong with the request, until an observation shows that nothing did; that has to be known at this time.
         self._error: RequestFailed | None = None
         self._settled_at = math.inf
@@ -98,32 +120,37 @@ class Engine:
         self._progress = Progress(client.clock)
 
     def run(self) -> Result:
-        """Do what the plan asks for; the task's result. Raises what Client raises, ResourceError and WaitFailed."""
+        """Do what the goal needs; the task's result. Raises what Client raises, ResourceError, InvalidOption and WaitFailed."""
         while True:
-            is_unseen = self._plan.find is None and not self._sent
+            is_unseen = self._goal.find is None and not self._sent
             seen = Observation(ABSENT, None) if is_unseen else self._observe()
-            step = SEND if is_unseen else self._step(seen)
+            step = next(iter(self._goal.requests)) if is_unseen else self._step(seen)
             if step == FAIL:
-                raise no_match(self._plan, seen)
+                raise no_match(self._goal, seen)
             if step == DONE:
                 if not self._sent:
                     self._warnings += seen.warnings
                 return self._result(seen)
             if step == WAIT:
                 self._wait(seen)
-            elif shown := self._send(seen.resource):
+            elif shown := self._send(step, seen.resource):
                 return self._result(shown)
+
+    @property
+    def _request(self) -> ResourceRequest:
+        """The request that was sent, or that would be first."""
+        return self._goal.request(self._sent, self._before) if self._sent else self._goal.first
 
     # Observe and decide
 
     def _observe(self) -> Observation:
-        plan, client = self._plan, self._client
+        goal, client = self._goal, self._client
         if self._deadline is not None:
             client = client.with_deadline(Deadline(client.clock, self._deadline + LAST_POLL_SECONDS), retries=True)
-        has_acted = self._sent or self._changed
+        has_acted = bool(self._sent) or self._changed
         known = (self._known or {}) if has_acted else None
         try:
-            seen = observe(client, plan, known, self._sent_at, has_waited=self._has_waited)
+            seen = observe(client, goal, self._sent, known, self._sent_at, self._has_waited)
         except RequestFailed as error:
             is_passing = error.transient or isinstance(error, UnexpectedResponse)
             seen = Observation(UNSEEN, None)
@@ -132,37 +159,54 @@ class Engine:
             raise self._failure(seen, error) from error
         if seen.resource:
             # Only the response to a creation has some fields, such as passwords.
-            shown = known if plan.method == "POST" and known else {}
+            shown = known if goal.creates and known else {}
             seen = seen._replace(resource={**shown, **seen.resource})
             self._known = seen.resource
+        if not self._changed:
+            require_fixed(goal, seen)
+            return _compared(goal, seen)
         return seen
 
     def _step(self, seen: Observation) -> str:
-        plan = self._plan
-        under_way = DELETING if plan.method == "DELETE" else UNFINISHED
-        if seen.state == under_way and not plan.wait:
+        goal = self._goal
+        under_way = DELETING if goal.intent == DELETE else UNFINISHED
+        if seen.state == under_way and not goal.wait:
             return DONE
-        step = STEPS[plan.method].get(seen.state, WAIT)
-        if step not in (SEND, FAIL) or not self._sent:
+        step = STEPS[goal.intent].get(seen.state, WAIT)
+        if not self._sent:
+            return step
+        if self._sent == ACT and seen.state == PRESENT:
+            # Whether a lost request was carried out, only the operations that it has started show.
+            return DONE if not self._error or seen.operations else WAIT
+        # Somebody else was faster, and has created it differently.
+        if step in (WAIT, DONE) or (step == CHANGE and self._sent == CREATE):
             return step
         # The service may ignore a field, or return another value for it than was sent.
-        shown = shown_resource(self._json, plan)
-        is_ignored = shown is not None and bool(differing(shown, plan.body))
+        shown = shown_resource(self._json, self._request)
+        is_ignored = shown is not None and bool(differing(shown, self._request.wanted))
         return DONE if seen.state == DIFFERENT and not self._error and (is_ignored or self._is_settled()) else WAIT
 
     # Send
 
-    def _send(self, found: Resource | None) -> Observation | None:
-        """Send the request about the resource; what the response shows, if no other observation is needed."""
-        plan, client = self._plan, self._client
+    def _send(self, step: str, found: Resource | None) -> Observation | None:
+        """Send the request of this step about the resource; what the response shows, if no other observation is needed."""
+        goal, client = self._goal, self._client
+        request = goal.request(step, found)
         self._before = self._known = found
+        self._error = None
         # An accepted error would hide what an earlier attempt has done.
-        accept = [status for status in plan.accept if status in SUCCESS or not self._changed]
-        segments = fill(plan.segments, found or {})
+        accept = [status for status in request.accept if status in SUCCESS or not self._changed]
+        segments = fill(request.segments, found or {})
         began, error = client.clock.monotonic(), None
         try:
             response = client.request(
-                plan.method, segments, plan.query, plan.body, accept=accept, retry_locked=False, may_be_empty=True
+                request.method,
+                segments,
+                request.query,
+                request.body,
+                accept=accept,
+                retry_locked=False,
+                may_be_empty=True,
             )
             operations = started_operations(response)
         except RequestFailed as failed:
@@ -170,27 +214,27 @@ class Engine:
         if self._sent_at is None:
             self._sent_at = client.service_now() - timedelta(seconds=client.clock.monotonic() - began)
         if error:
-            return self._after_error(error)
+            return self._after_error(step, error)
         self._status, self._json = response.status, response.json
         if response.status not in SUCCESS:
             return Observation(PRESENT, found, operations)
-        self._sent = self._changed = True
-        shown = shown_resource(response.json, plan)
+        self._sent, self._changed, self._has_waited = step, True, False
+        shown = shown_resource(response.json, request)
         self._known = shown or self._known
         self._begin_waiting(SETTLING_SECONDS)
-        if plan.wait:
+        if goal.wait:
             if operations:
                 self._wait_for(operations, is_own=True)
             return None
-        if plan.method == "DELETE":
+        if step == DELETE:
             return Observation(DELETING, None, operations)
         # A response that does not show the resource, or not enough of it, is followed by an observation.
-        is_shown = shown and (plan.find is None or plan.find.match.keys() <= shown.keys())
+        is_shown = shown and (goal.find is None or goal.find.match.keys() <= shown.keys())
         return Observation(UNFINISHED, shown, operations) if is_shown else None
 
-    def _after_error(self, error: RequestFailed) -> Observation | None:
+    def _after_error(self, step: str, error: RequestFailed) -> Observation | None:
         """Decide what to do without a success. Raises the error if the resource cannot be as wanted nevertheless."""
-        plan = self._plan
+        goal = self._goal
         status = error.status if isinstance(error, StatusError) else 0
         if status in SUCCESS:
             raise error
@@ -198,17 +242,17 @@ class Engine:
         if isinstance(error, StatusError) and status == LOCKED:
             self._wait_until_unlocked(error)
             return None
-        if not self._changed and not (plan.find and status in OVERTAKEN.get(plan.method, ())):
+        if not self._changed and not (goal.find and status in OVERTAKEN.get(step, ())):
             raise error
         self._error = error
-        if plan.find is None:
-            if plan.method == "DELETE" and status in GONE_STATUSES:
+        if goal.find is None:
+            if step == DELETE and status in GONE_STATUSES:
                 return Observation(ABSENT, None)
-            hint = " With find, the task looks this up automatically." if plan.method == "POST" else ""
+            hint = " With find, the task looks this up automatically." if step == CREATE else ""
             raise unknown_outcome(error, f"Check whether it was, before you run the task again.{hint}")
-        self._sent = True
+        self._sent = step
         seconds = SETTLING_SECONDS if self._changed or status in CONFLICT_STATUSES | GONE_STATUSES else 0.0
-        if status in GONE_STATUSES and plan.find.segments == plan.segments[:-1]:
+        if status in GONE_STATUSES and goal.find.segments == goal.requests[step].segments[:-1]:
             # The path is right, because its list has been fetched. So the resource is gone, and only its list lags.
             seconds = math.inf
         self._begin_waiting(seconds)
@@ -240,7 +284,7 @@ class Engine:
             settling = self._settled_at - self._client.clock.monotonic()
             self._pause(self._seconds_left() if is_explained else settling)
         else:
-            self._wait_for(seen.operations, is_own=seen.state != DELETING or self._plan.method == "DELETE")
+            self._wait_for(seen.operations, is_own=seen.state != DELETING or self._goal.intent == DELETE)
 
     def _pause(self, longest: float, shortest: float = 0.0) -> None:
         """Pause before the next observation or attempt."""
@@ -264,7 +308,7 @@ class Engine:
             result = Wait(self._client, self._limits, state, self._progress).run()
         except WaitFailed as failure:
             # The operations of a deleted project are gone. After the deadline of a lock, the request is sent once more.
-            is_gone = failure.kind == NotFound.kind and (self._plan.method == "DELETE" or not is_own)
+            is_gone = failure.kind == NotFound.kind and (self._goal.intent == DELETE or not is_own)
             if not is_gone and (is_own or state.remaining() > 0):
                 known, so_far = self._known or {}, self._so_far(self._known)
                 failure.result = {**so_far, **failure.result, "elapsed": so_far["elapsed"]}
@@ -282,15 +326,16 @@ class Engine:
 
     def _wait_until_unlocked(self, error: StatusError) -> None:
         """Wait for the unfinished operations of the project. Raises ResourceError."""
-        plan, clock = self._plan, self._client.clock
-        self._begin_waiting()
-        # All waits of a task share one timeout, except that api_request has one of its own for this wait.
-        if plan.is_api_request:
-            self._deadline = None
-        self._lock_deadline = self._lock_deadline or self._deadline or clock.monotonic() + self._lock_timeout
+        clock = self._client.clock
+        if self._lock_timeout is None:
+            self._begin_waiting()
+        option, seconds = (
+            ("timeout", self._timeout) if self._lock_timeout is None else ("lock_timeout", self._lock_timeout)
+        )
+        self._lock_deadline = self._lock_deadline or self._deadline or clock.monotonic() + seconds
         remaining = self._lock_deadline - clock.monotonic()
         if remaining <= 0:
-            raise locked(plan, error, self._lock_timeout, self._locking, self._changed)
+            raise locked(error, option, seconds, self._locking, self._changed)
         project_id = project_in_path(error.details["path"].split("/")[1:])
         if project_id:
             unlisted = UnfinishedOperations(project_id, LOOKBACK.total_seconds())
@@ -313,32 +358,31 @@ class Engine:
             operations=self._operations,
             elapsed=round(self._client.clock.monotonic() - self._started, 3),
             polls=self._polls,
-            request=self._plan.request(self._before) if self._changed or self._status else None,
+            request=self._request.shown(self._before) if self._changed or self._status else None,
             warnings=self._warnings,
         )
 
     def _result(self, seen: Observation) -> Result:
         """The task's result. Raises ResourceError if C(find) would not find what was created."""
-        resource = seen.resource
-        plan = self._plan
+        resource, goal, request = seen.resource, self._goal, self._request
         if not self._changed:
             self._before = resource
         elif self._status is None:
             self._warnings.append(
-                f"The response to {plan.request_line} was lost, but the service has carried out the request."
+                f"The response to {request.line} was lost, but the service has carried out the request."
             )
-        elif plan.is_update and self._before and resource:
+        elif self._sent == CHANGE and self._before and resource:
             before = self._before
-            pairs = [(before.get(name), resource.get(name)) for name in fields_of(plan.body, before)]
+            pairs = [(before.get(name), resource.get(name)) for name in fields_of(request.wanted, before)]
             self._changed = not all(contains(old, new) and contains(new, old) for old, new in pairs)
-            if ignored := differing(resource, plan.body):
-                self._warnings.append(ignored_fields_warning(plan, ignored))
+            if ignored := differing(resource, request.wanted):
+                self._warnings.append(ignored_fields_warning(goal, request, ignored))
         about = {operation["id"]: operation for operation in [*self._operations, *seen.operations]}
         self._operations = list(about.values())
         result = self._so_far(resource)
-        is_created = plan.method == "POST" and self._changed
-        if is_created and plan.find and resource and not contains(resource, plan.find.match):
-            raise created_differently(plan, resource, plan.find.match, result)
+        is_created = self._sent == CREATE and self._changed
+        if is_created and goal.find and resource and not contains(resource, goal.find.match):
+            raise created_differently(goal, resource, goal.find.match, result)
         return result
 
     def _failure(self, seen: Observation, unobserved: RequestFailed | None = None) -> Exception:
@@ -349,10 +393,12 @@ class Engine:
         if self._error and (unobserved or seen.state != DELETING):
             return self._error
         if unobserved and self._changed:
-            problem = f"{self._plan.request_line} was carried out, but its result could not be looked up"
+            problem = f"{self._request.line} was carried out, but its result could not be looked up"
             unobserved.args = (f"{problem}. {unobserved}",)
             unobserved.result = self._so_far(self._known)
-        return unobserved or overdue(self._plan, seen, self._known, self._limits.timeout, self._so_far(seen.resource))
+        return unobserved or overdue(
+            self._request, seen, self._known, self._limits.timeout, self._so_far(seen.resource)
+        )
 
 
 def started_operations(response: Response) -> list[Operation]:

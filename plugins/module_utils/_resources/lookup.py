@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from .._errors import ClouddbError, InvalidOption
 from .._http.client import Client
@@ -13,10 +13,8 @@ from .._http.response import Response, pages
 from .._projects import incomplete_list, unavailable_ids
 from .._untrusted import displayable
 from .compare import contains, fields_of
+from .goal import CHANGE, DELETE, Goal, Resource
 from .state import ABSENT, DELETING, own_state
-
-if TYPE_CHECKING:
-    from .plan import Find, Plan, Resource
 
 MAX_NAMED = 10
 
@@ -75,28 +73,30 @@ def require_array(response: Response, field: str | None) -> None:
 
 
 def find_resource(
-    client: Client, plan: Plan, find: Find, known: Resource | None = None
+    client: Client, goal: Goal, known: Resource | None = None, sent: str | None = None
 ) -> tuple[Resource | None, list[str]]:
-    """The resource that the task is about: C(known) by its id once there is one, until then the one that C(find) matches.
+    """The resource of the goal, which has a C(find): C(known) by its id once there is one, until then the one that matches.
 
-    It is also found by the values that the request gives it, because an earlier run may have changed it. Raises what
-    Client and select() raise.
+    It is also found by the values that a change gives it, because an earlier run may have made it. C(sent) is the step whose
+    request was sent. Raises what Client and select() raise.
     """
+    find = goal.find
+    assert find is not None
     alternatives = [find.match]
     if known and known.get("id") is not None:
         by_id = {"id": known["id"]}
-        # The response to a POST may have been that of a gateway.
-        alternatives = [by_id, find.match] if plan.method == "POST" else [by_id]
-    elif plan.is_update:
-        fields = fields_of(plan.body, {})
+        # The response to a creation may have been that of a gateway.
+        alternatives = [by_id, find.match] if goal.creates and sent != CHANGE else [by_id]
+    elif goal.intent == CHANGE:
+        fields = fields_of(goal.requests[CHANGE].wanted, {})
         alternatives.append({field: fields.get(field, value) for field, value in find.match.items()})
     first = client.get(*find.segments, query=find.query)
-    if plan.is_api_request:
+    if find.is_option:
         require_array(first, find.field)
-    return select(list_resources(client, find.segments, find.field, find.query, first), alternatives, plan)
+    return select(list_resources(client, find.segments, find.field, find.query, first), alternatives, goal)
 
 
-def select(listed: Listed, alternatives: Sequence[Mapping[str, Any]], plan: Plan) -> tuple[Resource | None, list[str]]:
+def select(listed: Listed, alternatives: Sequence[Mapping[str, Any]], goal: Goal) -> tuple[Resource | None, list[str]]:
     """The only resource that matches, and warnings about fields of C(find.match) that no resource has.
 
     Each of the C(alternatives) has the fields of a match; they are tried in turn until a resource matches. One that is being
@@ -107,21 +107,18 @@ def select(listed: Listed, alternatives: Sequence[Mapping[str, Any]], plan: Plan
     found = next(filter(None, matching), [])
     found = [item for item in found if own_state(item) != DELETING] or found
     if not found and listed.warnings:
-        raise ResourceError("incomplete_list", f"No resource matches {plan.selector}. {listed.warnings[0]}")
+        raise ResourceError("incomplete_list", f"No resource matches {goal.selector}. {listed.warnings[0]}")
     if len(found) > 1:
         named = ", ".join(map(label_of, found[:MAX_NAMED]))
         more = f" and {len(found) - MAX_NAMED} more" if len(found) > MAX_NAMED else ""
-        advice = "Set the id of one, or rename one."
-        if plan.is_api_request:
-            advice = "Add a field to find.match that only one has."
-        problem = f"{plan.request_line} is about one resource, but {len(found)} match {plan.selector}"
-        raise ResourceError("ambiguous_match", f"{problem}: {named}{more}. {advice}")
+        problem = f"{goal.first.line} is about one resource, but {len(found)} match {goal.selector}"
+        raise ResourceError("ambiguous_match", f"{problem}: {named}{more}. Select one by its id, or rename one.")
     if found:
         return found[0], []
-    # The body of a POST has these fields as well, so that a misspelled one is an error after the creation.
-    fields = plan.find.match if plan.find and listed.items and plan.method != "POST" else {}
+    # The body of a creation has these fields as well, so that a misspelled one is an error after it.
+    fields = goal.find.match if goal.find and listed.items and not goal.creates else {}
     unknown = [name for name in fields if not any(name in item for item in listed.items)]
-    subject = "Nothing was deleted: no resource" if plan.method == "DELETE" else "No resource"
+    subject = "Nothing was deleted: no resource" if goal.intent == DELETE else "No resource"
     return None, [f"{subject} in the list has the field {name} of find.match. Check its name." for name in unknown]
 
 

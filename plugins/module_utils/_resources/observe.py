@@ -14,9 +14,9 @@ from .._http.client import Client
 from .._http.errors import NotFound, StatusError
 from .._operations.api import PAGE_SIZE, Operation, operation_pages, time_of_creation
 from .._operations.status import SUCCEEDED
-from .compare import contains, differing, fields_of
+from .compare import contains, fields_of
+from .goal import CHANGE, DELETE, Goal, Resource, ResourceRequest, fill, placeholders, project_in_path
 from .lookup import find_resource
-from .plan import Plan, Resource, fill, placeholders, project_in_path
 from .state import ABSENT, DELETING, DIFFERENT, LOOKBACK, PRESENT, is_about, judge, own_state, performs
 
 # An operation may be recorded before the resource that it creates.
@@ -37,22 +37,28 @@ class Observation(NamedTuple):
 
 
 def observe(
-    client: Client, plan: Plan, known: Resource | None = None, sent_at: datetime | None = None, has_waited: bool = False
+    client: Client,
+    goal: Goal,
+    sent: str | None = None,
+    known: Resource | None = None,
+    sent_at: datetime | None = None,
+    has_waited: bool = False,
 ) -> Observation:
     """The resource and its state. C(known) is what the response, or an earlier observation, has shown of it.
 
-    C(known) and C(sent_at), the time of the request by the service's clock, are None before the request. C(has_waited): whether
-    the operations of the resource have been waited for. Raises what Client raises, and ResourceError.
+    C(sent) is the step whose request was sent. C(known) and C(sent_at), the time of the request by the service's clock, are None
+    before the request. C(has_waited): whether the operations of the resource have been waited for. Raises what Client raises,
+    and ResourceError.
     """
-    resource, warnings = _look_up(client, plan, known, has_waited)
+    resource, warnings = _look_up(client, goal, sent, known, has_waited)
     state = ABSENT if resource is None else own_state(resource)
     if state == ABSENT:
         resource = None
-    elif plan.find and plan.is_update and state != DELETING and differing(resource or {}, plan.body):
+    elif goal.find and CHANGE in (goal.intent, sent) and state != DELETING and goal.differs(resource):
         return Observation(DIFFERENT, resource)
     # The operations about a resource may go on when it is gone.
     subject = resource or known
-    project_id = _project_of(plan, subject)
+    project_id = _project_of(goal, subject)
     if has_waited or not (subject and project_id):
         return Observation(state, resource or None, [], warnings)
     about: list[Operation] = []
@@ -64,41 +70,45 @@ def observe(
     return Observation(judged, resource, operations, warnings)
 
 
-def _look_up(client: Client, plan: Plan, known: Resource | None, has_waited: bool) -> tuple[Resource | None, list[str]]:
+def _look_up(
+    client: Client, goal: Goal, sent: str | None, known: Resource | None, has_waited: bool
+) -> tuple[Resource | None, list[str]]:
     """The resource, in its list or by its own path, and warnings."""
-    is_deletion = plan.method == "DELETE"
-    if plan.find is None:
+    request = goal.requests.get(sent or "", goal.first)
+    is_deletion, is_creation = goal.intent == DELETE, goal.creates and sent != CHANGE
+    if goal.find is None:
         if not is_deletion and not has_waited and own_state(known or {}) == PRESENT:
             return known, []  # as the response has shown it a moment ago
         # Only a GET of its path shows that a resource is gone.
-        return _by_own_path(client, plan, known or {}) or (None if is_deletion else known), []
+        return _by_own_path(client, request, known or {}) or (None if is_deletion else known), []
     # Its own path does not lag, and has what the list leaves out, such as a shared project.
-    named = plan.find.match if known is None else known
-    own = None if plan.method == "POST" else _by_own_path(client, plan, named)
-    if own and (known or contains(own, plan.find.match)):
+    named = goal.find.match if known is None else known
+    own = None if is_creation else _by_own_path(client, request, named)
+    if own and (known or contains(own, goal.find.match)):
         return own, []
     try:
-        resource, warnings = find_resource(client, plan, plan.find, known)
+        resource, warnings = find_resource(client, goal, known, sent)
     except StatusError as error:
         if own is None or error.status not in LIST_REFUSED:
             raise
         return None, []
-    if resource and plan.is_update and not fields_of(plan.body, resource).keys() <= resource.keys():
-        resource = _by_own_path(client, plan, resource) or resource
+    change = goal.requests.get(CHANGE)
+    if resource and change and not fields_of(change.wanted, resource).keys() <= resource.keys():
+        resource = _by_own_path(client, change, resource) or resource
     return resource, warnings
 
 
-def _by_own_path(client: Client, plan: Plan, known: Mapping[str, Any]) -> Resource | None:
+def _by_own_path(client: Client, request: ResourceRequest, known: Mapping[str, Any]) -> Resource | None:
     """The resource with all its fields, none if it is gone; None if its path is unknown, has no GET, or shows something else."""
-    if not placeholders(plan.segments) <= known.keys() or (plan.method == "POST" and known.get("id") is None):
+    if not placeholders(request.segments) <= known.keys() or (request.method == "POST" and known.get("id") is None):
         return None
-    segments = fill(plan.segments, known)
-    if plan.method == "POST":
+    segments = fill(request.segments, known)
+    if request.method == "POST":
         # The path of an action, such as branches/ID/restore, has the id of its resource.
         known_id = str(known["id"])
         segments = (*takewhile(lambda segment: segment != known_id, segments), known_id)
     try:
-        shown = shown_resource(client.request("GET", segments).json, plan)
+        shown = shown_resource(client.request("GET", segments).json, request)
     except StatusError as error:
         if error.transient:
             raise
@@ -106,11 +116,11 @@ def _by_own_path(client: Client, plan: Plan, known: Mapping[str, Any]) -> Resour
     return shown if shown and shown.get("id") == known.get("id", shown.get("id")) else None
 
 
-def shown_resource(json: Any, plan: Plan) -> Resource | None:
+def shown_resource(json: Any, request: ResourceRequest) -> Resource | None:
     """The resource that a response shows: C(branch) for a path with C(branches), or the response itself if it has an id."""
     if not isinstance(json, dict):
         return None
-    for segment in reversed(plan.segments):
+    for segment in reversed(request.segments):
         for name, value in json.items():
             if isinstance(value, dict) and segment.startswith(name):
                 return value
@@ -139,10 +149,11 @@ def _operations_about(client: Client, resource: Resource, project_id: str) -> li
     return about
 
 
-def _project_of(plan: Plan, resource: Resource | None) -> str | None:
+def _project_of(goal: Goal, resource: Resource | None) -> str | None:
     """The project whose operations are about the resource; None if it has none."""
-    named = project_in_path(plan.segments)
+    segments = goal.first.segments
+    named = project_in_path(segments)
     if named or resource is None:
         return named
-    project_id = resource.get("project_id") or (resource.get("id") if plan.segments[0] == "projects" else None)
+    project_id = resource.get("project_id") or (resource.get("id") if segments[0] == "projects" else None)
     return project_in_path(("projects", str(project_id))) if project_id else None

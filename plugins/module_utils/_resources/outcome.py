@@ -12,10 +12,10 @@ from .._http.errors import RequestFailed
 from .._operations.wait_failure import WaitFailed
 from .._untrusted import displayable
 from .compare import changed_fields, contains
+from .goal import Goal, Resource, ResourceRequest
 from .lookup import MAX_NAMED, ResourceError, label_of
 from .observe import Observation
 from .parents import ResourceNotFound
-from .plan import Plan, Resource
 from .state import ABSENT, DELETING, UNFINISHED
 
 Result = dict[str, Any]
@@ -38,39 +38,38 @@ def result_of(before: Resource | None = None, after: Resource | None = None, **f
     }
 
 
-def will_fail(plan: Plan, problem: str, remedy: str) -> str:
+def will_fail(goal: Goal, problem: str, remedy: str) -> str:
     """The warning of check mode about a request that needs what an earlier task may do to the resource."""
-    return f"{problem}. Unless an earlier task {remedy} it, {plan.request_line} will fail."
+    return f"{problem}. Unless an earlier task {remedy} it, {goal.first.line} will fail."
 
 
-def ignored_fields_warning(plan: Plan, names: Sequence[str]) -> str:
+def ignored_fields_warning(goal: Goal, request: ResourceRequest, names: Sequence[str]) -> str:
     """The warning about fields that are not as the request has set them."""
-    options = plan.options or {}
-    fields = ", ".join(displayable(options.get(name, name), 100) for name in names)
-    return f"{plan.request_line} was accepted, but the resource differs in: {fields}. Check their names and values."
+    fields = ", ".join(displayable(goal.options.get(name, name), 100) for name in names)
+    return f"{request.line} was accepted, but the resource differs in: {fields}. Check their names and values."
 
 
-def no_match(plan: Plan, seen: Observation) -> ClouddbError:
+def no_match(goal: Goal, seen: Observation) -> ClouddbError:
     """The error for a request that needs a resource."""
     if seen.resource:
         problem = f"{label_of(seen.resource)} is being deleted"
-        return ResourceError("no_match", f"{problem}, so {plan.request_line} cannot change it.")
-    if not plan.is_api_request:
+        return ResourceError("no_match", f"{problem}, so {goal.first.line} cannot change it.")
+    if goal.find and not goal.find.is_option:
         return ResourceNotFound(
-            plan.selector, "no resource has this value. Check it, and whether the API key may access it."
+            goal.selector, "no resource has this value. Check it, and whether the API key may access it."
         )
     hint = " ".join(seen.warnings) or "Check the values in find.match."
-    return ResourceError("no_match", f"No resource matches find for {plan.request_line}. {hint}")
+    return ResourceError("no_match", f"No resource matches find for {goal.first.line}. {hint}")
 
 
-def created_differently(plan: Plan, resource: Resource, match: Mapping[str, Any], result: Result) -> ResourceError:
+def created_differently(goal: Goal, resource: Resource, match: Mapping[str, Any], result: Result) -> ResourceError:
     """The error for a resource that the service has created with other values than those of C(find.match)."""
     stored = ", ".join(
         f"{displayable(name, 100)} is {displayable(resource.get(name), 100)!r}, not {displayable(wanted, 100)!r}"
         for name, wanted in match.items()
         if not contains(resource.get(name), wanted)
     )
-    problem = f"{plan.request_line} created {label_of(resource)}, which {plan.selector} does not match: {stored}."
+    problem = f"{goal.first.line} created {label_of(resource)}, which {goal.selector} does not match: {stored}."
     advice = "Each run would create another resource. Use the service's values."
     return ResourceError("no_match", f"{problem} {advice}", {}, result)
 
@@ -82,25 +81,26 @@ def unknown_outcome(error: RequestFailed, advice: str) -> ResourceError:
 
 
 def locked(
-    plan: Plan, error: RequestFailed, lock_timeout: float, locking: Sequence[str], may_have_acted: bool
+    error: RequestFailed, option: str, seconds: float, locking: Sequence[str], may_have_acted: bool
 ) -> ResourceError:
-    """The error for a project that stayed locked, with the ids of its unfinished operations."""
-    option = "lock_timeout" if plan.is_api_request else "timeout"
-    message = f"{error} The project stayed locked for {round(lock_timeout, 1):g} s ({option})"
+    """The error for a project that stayed locked, with the ids of its unfinished operations; C(option) bounds the wait."""
+    message = f"{error} The project stayed locked for {round(seconds, 1):g} s ({option})"
     message += "." if may_have_acted else ", so the request was not carried out."
     if locking:
         message += f" Unfinished operations of the project: {', '.join(locking[:MAX_NAMED])}."
     return ResourceError("locked", f"{message} Run the task again later, or increase {option}.", error.details)
 
 
-def overdue(plan: Plan, seen: Observation, known: Resource | None, timeout: float, result: Result) -> WaitFailed:
+def overdue(
+    request: ResourceRequest, seen: Observation, known: Resource | None, timeout: float, result: Result
+) -> WaitFailed:
     """The error for a resource that has not become what the task asks for."""
     resource = seen.resource or known
     name = label_of(resource) if resource else "the resource"
     problem = {
-        ABSENT: f"{plan.request_line} was accepted, but the list does not show {name}",
+        ABSENT: f"{request.line} was accepted, but the list does not show {name}",
         DELETING: f"{name} is still being deleted",
         UNFINISHED: f"{name} is not ready",
-    }.get(seen.state, f"{plan.request_line} was accepted, but the list still shows {name}")
+    }.get(seen.state, f"{request.line} was accepted, but the list still shows {name}")
     advice = f"after {round(timeout, 1):g} s. Run the task again later, or increase timeout."
     return WaitFailed(f"{problem} {advice}", {}, {**result, "failed_ids": [], "pending_ids": []})

@@ -11,9 +11,9 @@ from .._errors import ClouddbError
 from .._http.client import Client
 from .._untrusted import displayable
 from .compare import contains, fields_of
+from .goal import Find
 from .lookup import MAX_NAMED, ResourceError, label_of, list_resources
 from .parents import not_found
-from .plan import Find
 from .state import ABSENT, DELETING, own_state
 
 

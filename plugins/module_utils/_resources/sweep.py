@@ -17,12 +17,12 @@ from .._options import NOT_CREATED_ID, integer
 from .._patterns import matcher, require_clear
 from .._timestamps import duration
 from .compare import changed_fields
-from .declared import BRANCH, Target, module_result, plan_for
-from .engine import Engine
+from .declared import deletion, module_result, reach
+from .goal import Find, Resource
+from .kinds import BRANCH
 from .lookup import ResourceError, label_of, list_resources
-from .outcome import Result, result_of
+from .outcome import Result
 from .parents import project_id_from
-from .plan import Resource
 from .refusals import reason_to_keep
 from .state import DELETING, own_state
 
@@ -62,11 +62,10 @@ def sweep(params: Mapping[str, Any], client: Client, check_mode: bool) -> Result
         }
 
     for branch in due:
-        plan = plan_for(BRANCH, Target(segments, {"id": branch["id"]}), "DELETE", params["wait"])
+        goal = deletion(BRANCH, Find(segments, BRANCH.plural, {"id": branch["id"]}, selector="id"), params["wait"])
         if not check_mode:
-            so_far = result_of(elapsed=limits.timeout - deadline.remaining())
             try:
-                done = Engine(client, plan, limits, limits.timeout, so_far).run()
+                done = reach(BRANCH, goal, client, limits, elapsed=limits.timeout - deadline.remaining())
             except ClouddbError as error:
                 operations += error.result.get("operations", [])
                 # Even if no branch is gone yet, its deletion may have begun.

@@ -9,28 +9,23 @@ from typing import Any
 import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption
-from ansible_collections.clouddb.control.plugins.module_utils._resources.plan import (
-    Plan,
-    fill,
-    parse_path,
-    plan_from,
-    project_in_path,
-)
+from ansible_collections.clouddb.control.plugins.module_utils._resources.goal import Goal, fill, project_in_path
+from ansible_collections.clouddb.control.plugins.module_utils._resources.request_options import goal_from, parse_path
 from ansible_collections.clouddb.control.tests.unit.support.api_request_task import DEFAULTS
 
 
-def plan(method: str, check_mode: bool = False, **options: Any) -> Plan:
+def plan(method: str, check_mode: bool = False, **options: Any) -> Goal:
     body = {"branch": {"name": "x"}} if method != "GET" else None
     given = {**DEFAULTS, "method": method, "path": "projects/p/branches", "body": body, **options}
     if given["find"] is not None:
         given["find"] = {"path": None, "list": None, "match": {"name": "x"}, "query": None, **given["find"]}
-    return plan_from(given, check_mode)
+    return goal_from(given, check_mode)
 
 
 @pytest.mark.parametrize("method", ["POST", "PATCH", "DELETE"])
 def test_only_statuses_that_tell_whether_the_service_has_acted(method: str) -> None:
     for status in (200, 299, 404, 423):
-        assert plan(method, status_code=[status]).accept == {status}
+        assert plan(method, status_code=[status]).first.accept == {status}
     for status in (300, 408, 500, 503, 504):
         with pytest.raises(InvalidOption) as error:
             plan(method, status_code=[200, status])
@@ -38,8 +33,8 @@ def test_only_statuses_that_tell_whether_the_service_has_acted(method: str) -> N
 
 
 def test_a_get_may_accept_every_status_and_accepts_successes_by_default() -> None:
-    assert plan("GET", status_code=[302, 500]).accept == {302, 500}
-    assert set(plan("GET").accept) == set(range(200, 300))
+    assert plan("GET", status_code=[302, 500]).first.accept == {302, 500}
+    assert set(plan("GET").first.accept) == set(range(200, 300))
 
 
 @pytest.mark.parametrize(

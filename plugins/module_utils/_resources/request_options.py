@@ -1,24 +1,33 @@
 # Copyright (c) clouddb.control contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a task asks for: the request, its path, and how to find the resource that it is about. Keeps P2, P3, P8, P9 and P11."""
+"""The options of api_request: which are refused, and the goal that they describe. Keeps P2, P3, P8, P9 and P11."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from .._errors import InvalidOption
-from .._http.client import SUCCESS, path_of
+from .._http.client import SUCCESS
 from .._http.session import REFUSED
-from .._options import NOT_CREATED_ID, as_text, query_parameters
-from .._untrusted import is_id
+from .._missing import similar
+from .._options import as_text, query_parameters
 from .compare import contains, fields_of, has_values
+from .goal import (
+    CHANGE,
+    CREATE,
+    DELETE,
+    PLACEHOLDER,
+    READ,
+    Find,
+    Goal,
+    ResourceRequest,
+    is_complete,
+    placeholders,
+)
 
-Resource = dict[str, Any]
-
-_PLACEHOLDER = re.compile(r"\{(\w+)\}")
-_WITHOUT_VALUE = ("", "None", NOT_CREATED_ID)
+INTENTS = {"GET": READ, "POST": CREATE, "PATCH": CHANGE, "PUT": CHANGE, "DELETE": DELETE}
 # What a path must not begin with or contain, and why.
 _REFUSED_PATHS = {
     r"[A-Za-z][A-Za-z0-9+.-]*:|//": "must be a path below base_url, such as projects/ID/branches, without scheme and host",
@@ -28,69 +37,8 @@ _REFUSED_PATHS = {
 }
 
 
-class Find(NamedTuple):
-    """Selects one resource: from the array C(field) (None: the response itself) of the list C(segments), by the fields in C(match)."""
-
-    segments: tuple[str, ...]
-    field: str | None
-    match: Mapping[str, Any]
-    query: Mapping[str, Any]
-
-    @property
-    def has_all_values(self) -> bool:
-        """Whether everything has a value. In check mode, an earlier task would provide what has none."""
-        return is_complete(self.segments) and has_values([self.match, self.query])
-
-
-class Plan(NamedTuple):
-    """The request of a task; C(accept) has the statuses that are no failure.
-
-    C(options) are the options of a module for one kind of resource, by the field that each sets; None for api_request.
-    """
-
-    method: str
-    segments: tuple[str, ...]
-    query: Mapping[str, Any]
-    body: Mapping[str, Any] | None
-    find: Find | None
-    accept: Collection[int]
-    all_pages: bool
-    wait: bool
-    options: Mapping[str, str] | None = None
-
-    @property
-    def is_api_request(self) -> bool:
-        """Whether this is a task of api_request, not of a module for one kind of resource."""
-        return self.options is None
-
-    @property
-    def selector(self) -> str:
-        """The option that selects the resource, for messages."""
-        return "find" if self.is_api_request or self.find is None else " and ".join(self.find.match)
-
-    @property
-    def request_line(self) -> str:
-        """For messages, for example C(POST /projects/proj-1/branches)."""
-        return f"{self.method} {path_of(self.segments).replace('%7B', '{').replace('%7D', '}')}"
-
-    @property
-    def is_update(self) -> bool:
-        """Whether the request changes a resource that has to be there."""
-        return self.method in ("PATCH", "PUT")
-
-    @property
-    def has_all_values(self) -> bool:
-        """Whether everything that a GET request sends has a value."""
-        return is_complete(self.segments) and has_values(self.query) and (self.find is None or self.find.has_all_values)
-
-    def request(self, found: Resource | None) -> dict[str, Any]:
-        """The request for the resource C(found), as the task's result shows it."""
-        path = "/".join(("", *(fill(self.segments, found) if found else self.segments)))
-        return {"method": self.method, "path": path, "query": self.query, "body": self.body}
-
-
-def plan_from(params: Mapping[str, Any], check_mode: bool) -> Plan:
-    """The checked options. Raises InvalidOption."""
+def goal_from(params: Mapping[str, Any], check_mode: bool) -> Goal:
+    """The goal that the checked options describe. Raises InvalidOption."""
     method, body = params["method"], params["body"]
     segments = parse_path("path", params["path"], allow_missing=check_mode)
     if method == "GET" and body is not None:
@@ -113,8 +61,8 @@ def plan_from(params: Mapping[str, Any], check_mode: bool) -> Plan:
         problem = f"{unclear[0]} does not tell whether the service has carried out a {method} request. Remove it."
         raise InvalidOption("status_code", problem)
     query = query_parameters("query", params["query"], allow_missing=check_mode)
-    accept = frozenset(statuses or SUCCESS)
-    return Plan(method, segments, query, body, find, accept, params["all_pages"], params["wait"])
+    request = ResourceRequest(method, segments, body, query, frozenset(statuses or SUCCESS))
+    return Goal(INTENTS[method], {INTENTS[method]: request}, find, params["wait"])
 
 
 def _require_match_in_body(find: Find, last_segment: str, body: Mapping[str, Any]) -> None:
@@ -150,8 +98,6 @@ def _require_match_in_body(find: Find, last_segment: str, body: Mapping[str, Any
 
 def _not_the_wrapper(names: Sequence[str], plural: str) -> InvalidOption:
     """The error if the body has these fields, but none that fits the list C(plural)."""
-    from .._missing import similar  # most tasks have nothing misspelled
-
     near = {name: found[0] for name in names if (found := similar(name, (plural[:-1], plural[:-2])))}
     name = next(iter(near), names[0])
     advice = f"Did you mean {near[name]}?" if near else "Put the fields of the resource into its wrapper."
@@ -173,7 +119,7 @@ def _find_from(
     if options["path"] is not None:
         segments = parse_path("find.path", options["path"], allow_missing=check_mode)
     # The path of a resource is that of its list and a placeholder.
-    segments = segments[:-1] if _PLACEHOLDER.fullmatch(segments[-1]) else segments
+    segments = segments[:-1] if PLACEHOLDER.fullmatch(segments[-1]) else segments
     if placeholders(segments) or not segments:
         raise InvalidOption("find", "path is needed, because the path of the request has a placeholder within it")
     return Find(segments, options["list"], match, query_parameters("find.query", options["query"], check_mode))
@@ -201,32 +147,3 @@ def parse_path(option: str, text: str, allow_missing: bool = False) -> tuple[str
     if not allow_missing and not is_complete(segments):
         raise InvalidOption(option, f"'{text}' has an empty segment. A variable in it probably has no value.")
     return segments
-
-
-def is_complete(segments: Sequence[str]) -> bool:
-    """Whether every segment has a value."""
-    return not any(segment.strip() in _WITHOUT_VALUE for segment in segments)
-
-
-def placeholders(segments: Sequence[str]) -> set[str]:
-    """The fields of the resource that segments stand for: C(id) for C({id})."""
-    return {found[1] for found in map(_PLACEHOLDER.fullmatch, segments) if found}
-
-
-def fill(segments: Sequence[str], found: Mapping[str, Any]) -> tuple[str, ...]:
-    """The segments with the resource's fields in place of the placeholders. Raises InvalidOption for one that it lacks."""
-    filled = list(segments)
-    for index, segment in enumerate(segments):
-        if placeholder := _PLACEHOLDER.fullmatch(segment):
-            value = found.get(placeholder[1])
-            if not isinstance(value, (str, int)) or str(value).strip() in ("", ".", ".."):
-                fields = ", ".join(sorted(found))
-                problem = f"the resource that was found has no text or number for {segment}. Its fields: {fields}."
-                raise InvalidOption("path", problem)
-            filled[index] = str(value)
-    return tuple(filled)
-
-
-def project_in_path(segments: Sequence[str]) -> str | None:
-    """The project that the path is about (api.md, GET /projects/{project_id}/operations); None without one."""
-    return segments[1] if len(segments) > 1 and segments[0] == "projects" and is_id(segments[1]) else None
