@@ -12,7 +12,7 @@ from ansible_collections.clouddb.control.plugins.module_utils import _module
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._http.connection import Connection
 from ansible_collections.clouddb.control.plugins.module_utils._operations import wait
-from ansible_collections.clouddb.control.plugins.module_utils._resources import engine
+from ansible_collections.clouddb.control.plugins.module_utils._resources import waiting
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
@@ -21,7 +21,7 @@ from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandb
 def time_for_the_last_poll(monkeypatch: pytest.MonkeyPatch) -> None:
     """The fake clock is stopped, so LAST_POLL_SECONDS is real time; make it long enough."""
     monkeypatch.setattr(wait, "LAST_POLL_SECONDS", 60.0)
-    monkeypatch.setattr(engine, "LAST_POLL_SECONDS", 60.0)
+    monkeypatch.setattr(waiting, "LAST_POLL_SECONDS", 60.0)
 
 
 @pytest.fixture

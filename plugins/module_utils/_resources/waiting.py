@@ -1,0 +1,122 @@
+# Copyright (c) clouddb.control contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The time of a task about a resource, and its waits: between observations, for operations, for a locked project. Keeps P4 and P11."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from .._clock import Deadline
+from .._http.client import Client
+from .._http.errors import NotFound, StatusError
+from .._operations.api import Operation
+from .._operations.progress import Progress
+from .._operations.wait import LAST_POLL_SECONDS, Limits, Wait, poll_interval
+from .._operations.wait_failure import WaitFailed
+from .._operations.wait_state import UnfinishedOperations, WaitState
+from .goal import project_in_path
+from .outcome import locked
+from .state import LOOKBACK
+
+
+class Waiting:
+    """The waits of one task, which share its timeout.
+
+    C(lock_timeout) bounds the wait for a locked project; None: the timeout does. C(elapsed) seconds of that have passed already.
+    """
+
+    def __init__(self, client: Client, limits: Limits, lock_timeout: float | None = None, elapsed: float = 0.0) -> None:
+        self._client, self._limits, self._lock_timeout = client, limits, lock_timeout
+        self._started = client.clock.monotonic() - elapsed
+        self.timeout = limits.timeout
+        self._timeout = max(0.0, limits.timeout - elapsed)
+        # By the monotonic clock; None until a wait begins.
+        self._deadline: float | None = None
+        self._lock_deadline: float | None = None
+        self._settled_at = math.inf
+        # The unfinished operations of a locked project.
+        self._locking: list[str] = []
+        self._pauses = 0
+        self._progress = Progress(client.clock)
+        self.polls = 0
+
+    def elapsed(self) -> float:
+        """Seconds since the task began."""
+        return round(self._client.clock.monotonic() - self._started, 3)
+
+    def begin(self, seconds_to_settle: float = math.inf) -> None:
+        """Begin to wait after a request. What happened to it has to be known after C(seconds_to_settle)."""
+        now = self._client.clock.monotonic()
+        if self._deadline is None:
+            self._deadline = now + self._timeout
+        self._settled_at = now + seconds_to_settle
+
+    def begin_once(self) -> None:
+        """Begin to wait, unless the task has begun already."""
+        if self._deadline is None:
+            self.begin()
+
+    def seconds_left(self) -> float:
+        """Seconds until the deadline; 0 before the first wait."""
+        return 0.0 if self._deadline is None else self._deadline - self._client.clock.monotonic()
+
+    def seconds_to_settle(self) -> float:
+        """Seconds until it has to be known what happened to a request, at most until the deadline."""
+        return min(self._settled_at - self._client.clock.monotonic(), self.seconds_left())
+
+    def bounded_client(self) -> Client:
+        """The client, whose requests end by the deadline once there is one."""
+        if self._deadline is None:
+            return self._client
+        deadline = Deadline(self._client.clock, self._deadline + LAST_POLL_SECONDS)
+        return self._client.with_deadline(deadline, retries=True)
+
+    def pause(self, longest: float, shortest: float = 0.0) -> None:
+        """Pause before the next observation or attempt."""
+        self._pauses += 1
+        interval = poll_interval(self._pauses, self._limits.interval)
+        self._client.clock.sleep(max(0.0, min(max(interval, shortest), longest)))
+        self._progress.report()
+
+    def wait_for(self, operations: Iterable[Operation], accepts_failure: bool, accepts_gone: bool) -> WaitState:
+        """Wait until these operations have succeeded or, with C(accepts_failure), ended. Raises WaitFailed.
+
+        With C(accepts_gone), their project may be deleted meanwhile.
+        """
+        state = WaitState(self._client.clock, max(0.0, self.seconds_left()), accepts_failure=accepts_failure)
+        for operation in {operation["id"]: operation for operation in operations}.values():
+            state.expect(operation)
+        self._run(state, accepts_gone)
+        return state
+
+    def _run(self, state: WaitState, accepts_gone: bool = True) -> None:
+        try:
+            Wait(self._client, self._limits, state, self._progress).run()
+        except WaitFailed as failure:
+            is_gone = accepts_gone and failure.kind == NotFound.kind
+            # At the deadline of a wait for others' operations, the request is sent once more.
+            is_over = state.accepts_failure and state.remaining() <= 0
+            if not (is_gone or is_over):
+                raise
+        finally:
+            self.polls += state.polls
+
+    def wait_until_unlocked(self, error: StatusError, may_have_acted: bool) -> None:
+        """Wait for the unfinished operations of the project that C(error) is about. Raises ResourceError and WaitFailed."""
+        clock, option, seconds = self._client.clock, "lock_timeout", self._lock_timeout
+        if seconds is None:
+            option, seconds = "timeout", self._timeout
+            self.begin()
+        self._lock_deadline = self._lock_deadline or self._deadline or clock.monotonic() + seconds
+        remaining = self._lock_deadline - clock.monotonic()
+        if remaining <= 0:
+            raise locked(error, option, seconds, self._locking, may_have_acted)
+        if project_id := project_in_path(error.details["path"].split("/")[1:]):
+            unlisted = UnfinishedOperations(project_id, LOOKBACK.total_seconds())
+            state = WaitState(clock, remaining, (), unlisted, accepts_failure=True)
+            self._run(state)
+            self._locking = [ref.id for ref in state.awaited()]
+            if state.operations:
+                return
+        self.pause(self._lock_deadline - clock.monotonic(), shortest=error.retry_after or 0.0)
