@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from account import FOLDER, HOSTS, Account, Run
-from invariants import observe, secret_files
+from invariants import observe, secret_files, secrets
 from scenarios import PLAIN, Scenario
 
 CHECK = Scenario("--check", arguments=("--check",))
@@ -266,6 +266,46 @@ def test_deployment_by_tasks_only(account: Account) -> None:
     third = succeeded(account.run(tasks=True, **only_tasks, api_key_rotation_own_key="sandbox"))
     assert ([key["id"] for key in third.result()["revoked"]], third.result()["left"]) == (older, [])
     assert ids(account) == [third.result()["api_key"]["id"]]
+
+
+@pytest.mark.parametrize(
+    ("step", "rejected"),
+    [
+        ("Write the key", False),
+        ("Store the key in the vault", False),
+        ("Confirm that each host has the key", False),
+        ("Restore the previous secret", True),
+        ("Restore the previous key in the vault", True),
+        # The run is not killed, but fails, and so does its rollback.
+        ("", True),
+    ],
+)
+def test_keys_that_a_vault_has_held_are_kept(account: Account, step: str, rejected: bool) -> None:
+    """Applications may have read them, even if the run that stored them was killed or failed."""
+    account.restore("empty", tasks=True)
+    variables = account.variables(tasks=True)
+    only_tasks = {
+        "api_key_rotation_dest": "",
+        "api_key_rotation_record": f"{account.files_folder}/.{{{{ inventory_hostname }}}}.rotation",
+        "api_key_rotation_keep": 1,
+    }
+    failing = {**only_tasks, "api_key_rotation_deploy_tasks": [*variables["api_key_rotation_deploy_tasks"], REJECT]}
+    if not step:
+        failing["api_key_rotation_rollback_tasks"] = [REJECT]
+    succeeded(account.run(tasks=True, **only_tasks))
+    first = ids(account)
+
+    event = {"step": [step, 1], "what": "killed_after"} if step else None
+    interrupted = account.run(tasks=True, event=event, **(failing if rejected else only_tasks))
+    run = account.run(tasks=True, api_key_rotation_max_age="30d", **only_tasks)
+
+    assert interrupted.status != 0 and succeeded(run)
+    held = {secret for line in [*interrupted.trace, *run.trace] for secret in secrets(line.get("files", {}))}
+    assert all(map(account.key_id, held)), run.end()
+    assert ids(account)[:1] == first
+    # Those that no host holds any more are revoked once they were replaced twice.
+    last = succeeded(account.run(tasks=True, **only_tasks))
+    assert ids(account)[1:] == [last.result()["api_key"]["id"]]
 
 
 def authenticated_with(secret: str) -> Scenario:
