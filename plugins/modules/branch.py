@@ -45,6 +45,32 @@ options:
   protected:
     description: Whether the branch is protected from deletion. If not set, it stays as it is.
     type: bool
+  compute:
+    description: Whether to create the branch with a compute of type C(read_write). It matters for a new branch only.
+    type: bool
+    default: true
+    version_added: 2.0.0
+  from_timestamp:
+    description:
+      - Time of the data of O(parent) that a new branch starts with, for example V(2026-12-24T00:00:00Z), or its age, such as V(2h). If not set, the
+        present.
+      - It matters for a new branch only.
+    type: raw
+    version_added: 2.0.0
+  from_lsn:
+    description: Log sequence number of the data of O(parent) that a new branch starts with, instead of O(from_timestamp).
+    type: str
+    version_added: 2.0.0
+  schema_only:
+    description: Whether a new branch has the schema of O(parent) only, without its data.
+    type: bool
+    default: false
+    version_added: 2.0.0
+  default:
+    description: Set to V(true) to make the branch the default branch of the project. If not set, that stays as it is.
+    type: bool
+    choices: [true]
+    version_added: 2.0.0
   older_than:
     description: Minimum age of the branches that O(name_pattern) deletes, in seconds or with a unit, such as V(24h). If not set, V(7d). Ages are by the
       service's clock. If its responses have no C(Date) header, nothing is deleted for its age, and the task fails.
@@ -159,7 +185,12 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
         return sweep(params, client, check_mode)
     if params["older_than"] is not None:
         raise InvalidOption("older_than", "requires name_pattern, such as pr-*, and state: absent.")
-    return declare(BRANCH, {**params, "expires_at": moment(params, "expires_at")}, client, check_mode)
+    fields = {
+        "expires_at": moment(params, "expires_at"),
+        "from_timestamp": moment(params, "from_timestamp"),
+        "init_source": "schema-only" if params["schema_only"] else None,
+    }
+    return declare(BRANCH, {**params, **fields}, client, check_mode)
 
 
 def main() -> None:
@@ -170,12 +201,17 @@ def main() -> None:
             "parent": {"type": "str"},
             "expires_at": {"type": "raw"},
             "protected": {"type": "bool"},
+            "compute": {"type": "bool", "default": True},
+            "from_timestamp": {"type": "raw"},
+            "from_lsn": {"type": "str"},
+            "schema_only": {"type": "bool", "default": False},
+            "default": {"type": "bool", "choices": [True]},
             "older_than": {"type": "raw"},
             "max_deletions": {"type": "int", "default": 10},
             **PROJECT_OPTIONS,
             **STATE_OPTIONS,
         },
-        mutually_exclusive=[("name", "name_pattern")],
+        mutually_exclusive=[("name", "name_pattern"), ("from_timestamp", "from_lsn")],
         required_one_of=[("name", "name_pattern")],
     ).run(run)
 

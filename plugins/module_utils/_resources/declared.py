@@ -13,9 +13,10 @@ from .._http.client import Client
 from .._http.errors import RequestFailed, StatusError
 from .._operations.wait import WAIT_OPTIONS, Limits, limits_from
 from .._options import NOT_CREATED_ID
+from .compare import contains
 from .engine import Engine
-from .goal import CHANGE, CREATE, DELETE, ENSURE, Find, Goal, ResourceRequest
-from .kinds import Kind
+from .goal import ACT, CHANGE, CREATE, DELETE, ENSURE, Find, Goal, ResourceRequest
+from .kinds import Action, Kind
 from .outcome import Result, result_of
 from .parents import ResourceNotFound, branch_id_from, project_id_from, query_of
 from .preview import preview
@@ -31,21 +32,47 @@ STATE_OPTIONS: dict[str, dict[str, Any]] = {
 
 def declare(kind: Kind, params: Mapping[str, Any], client: Client, check_mode: bool) -> Result:
     """The result of the module about this kind of resource. Raises what the engine of api_request raises, and ResourceNotFound."""
-    limits, is_present = limits_from(params), params["state"] == "present"
+    limits, is_absent = limits_from(params), params["state"] == "absent"
+    used = None if check_mode else limits
     try:
-        goal = _goal(kind, params, client, may_be_missing=check_mode and is_present)
-        result = reach(kind, goal, client, None if check_mode else limits)
-        if goal.find and NOT_CREATED_ID in goal.find.segments[1:2] and params["project"] != NOT_CREATED_ID:
+        find, values = _find(kind, params, client, may_be_missing=check_mode and not is_absent)
+        result = reach(kind, _goal(kind, find, values, params), client, used)
+        for action in _further_actions(kind, params, result):
+            goal = _action(kind, find, action, values, params["wait"])
+            if check_mode and result["object"].get("id", "") is None:
+                result["object"] = {**result["object"], **(action.sets or {})}
+            else:
+                result = _together(result, reach(kind, goal, client, used, result["elapsed"]))
+        if NOT_CREATED_ID in find.segments[1:2] and params["project"] != NOT_CREATED_ID:
             problem = f"project: there is no project '{params['project']}'"
             result["warnings"].append(f"{problem}. Unless an earlier task creates it, this task will fail.")
     except ResourceNotFound as error:
-        if is_present:
+        if not is_absent:
             raise
         result = result_of(warnings=[f"{error} So there is nothing to delete."])
     except ClouddbError as error:
         error.result = module_result(kind, error.result)
         raise
     return module_result(kind, result)
+
+
+def _further_actions(kind: Kind, params: Mapping[str, Any], result: Result) -> list[Action]:
+    """The actions that options ask for beside the state, if what the task has done does not include them."""
+    asked = [action for option, action in kind.actions.items() if params.get(option)]
+    is_new = result["changed"] and not result["diff"]["before"]
+    return [each for each in asked if not (is_new if each.sets is None else contains(result["object"], each.sets))]
+
+
+def _together(first: Result, second: Result) -> Result:
+    """The result of a task that needed two goals."""
+    operations = {each["id"]: each for each in [*first["operations"], *second["operations"]]}
+    return {
+        **second,
+        "changed": first["changed"] or second["changed"],
+        "operations": list(operations.values()),
+        "diff": {side: {**first["diff"][side], **second["diff"][side]} for side in ("before", "after")},
+        "warnings": first["warnings"] + second["warnings"],
+    }
 
 
 def reach(kind: Kind, goal: Goal, client: Client, limits: Limits | None, elapsed: float = 0.0) -> Result:
@@ -71,7 +98,7 @@ def reach(kind: Kind, goal: Goal, client: Client, limits: Limits | None, elapsed
 
 def _refusal(kind: Kind, client: Client, goal: Goal, body: Mapping[str, Any] | None) -> ClouddbError | None:
     """The error for a request that the service's lists show to be refused; None if they do not, or cannot be fetched."""
-    if kind.refusal is None or goal.find is None or not goal.find.has_all_values:
+    if kind.refusal is None or goal.is_action or goal.find is None or not goal.find.has_all_values:
         return None
     try:
         return kind.refusal(client, goal.find, body)
@@ -79,38 +106,63 @@ def _refusal(kind: Kind, client: Client, goal: Goal, body: Mapping[str, Any] | N
         return None
 
 
-def _goal(kind: Kind, params: Mapping[str, Any], client: Client, may_be_missing: bool) -> Goal:
-    """The goal that the options describe. With C(may_be_missing), an earlier task would create what the resource belongs to."""
+def _find(kind: Kind, params: Mapping[str, Any], client: Client, may_be_missing: bool) -> tuple[Find, dict[str, Any]]:
+    """What selects the resource, and the options with ids in place of the names of branches, and times in place of ages.
+
+    With C(may_be_missing), an earlier task would create what they name.
+    """
     segments, query = _list_of(kind, params, client, may_be_missing)
-    match = {"name": params["name"]}
+    values = dict(params)
+    for option in kind.references:
+        # A deletion does not depend on a parent. Without a value, the branch of a compute is the default one.
+        is_needed = (
+            not params.get("id") if option in kind.identity else params.get(option) and params["state"] != "absent"
+        )
+        if is_needed:
+            values[option] = branch_id_from(params[option], client, segments[1], may_be_missing, option)
+    for option, value in values.items():
+        if isinstance(value, (datetime, timedelta)) and params["state"] != "absent":
+            values[option] = _time(option, value, client.service_now(), is_future=option in kind.changeable)
+    match = {field: values[option] for option, field in kind.identity.items()}
+    selector = " and ".join(kind.identity)
     if params.get("id"):
-        match = {"id": None if params["id"] == NOT_CREATED_ID else params["id"]}
-    find = Find(segments, kind.plural, match, query, " and ".join(match))
+        match, selector = {"id": None if params["id"] == NOT_CREATED_ID else params["id"]}, "id"
+    return Find(segments, kind.plural, match, query, selector), values
+
+
+def _goal(kind: Kind, find: Find, values: Mapping[str, Any], params: Mapping[str, Any]) -> Goal:
+    """The goal that the options describe."""
     if params["state"] == "absent":
         return deletion(kind, find, params["wait"])
-    fields = {field: params[option] for option, field in kind.fields.items() if params.get(option) is not None}
-    if "parent_id" in fields:
-        fields["parent_id"] = branch_id_from(fields["parent_id"], client, segments[1], may_be_missing, "parent")
-    ages = {field for field, value in fields.items() if isinstance(value, timedelta)}
-    for option, field in kind.fields.items():
-        if isinstance(fields.get(field), (datetime, timedelta)):
-            fields[field] = _future_time(option, fields[field], client.service_now())
+    if action := kind.actions.get(params["state"]):
+        return _action(kind, find, action, values, params["wait"])
+    fields = {field: values[option] for option, field in kind.fields.items() if values.get(option) is not None}
     changes = {kind.wrapper: {name: fields[name] for name in kind.changeable.values() if name in fields}}
+    parts = {name: part for option, each in kind.parts.items() if params[option] for name, part in each.items()}
     requests = {
-        CREATE: ResourceRequest("POST", segments, {kind.wrapper: {**match, **fields}, **kind.rest}),
-        CHANGE: ResourceRequest("PATCH", _item(kind, segments), changes),
+        CREATE: ResourceRequest("POST", find.segments, {kind.wrapper: {**find.match, **fields}, **parts}),
+        CHANGE: ResourceRequest("PATCH", _item(kind, find.segments), changes),
     }
-    if "id" in match:
+    if find.selector == "id":
         del requests[CREATE]
     return Goal(
-        CHANGE if "id" in match else ENSURE,
+        CHANGE if find.selector == "id" else ENSURE,
         requests,
         find,
         params["wait"],
         options={field: option for option, field in kind.fields.items()},
         fixed={name: fields[name] for name in kind.fixed.values() if name in fields},
-        once=ages,
+        once={field for option, field in kind.changeable.items() if isinstance(params.get(option), timedelta)},
     )
+
+
+def _action(kind: Kind, find: Find, action: Action, values: Mapping[str, Any], wait: bool) -> Goal:
+    """The goal that the action has been carried out."""
+    given = {field: values[option] for option, field in action.fields.items() if values.get(option) is not None}
+    segments = (*_item(kind, find.segments), action.path)
+    request = ResourceRequest("POST", segments, {**action.defaults, **given} or None, sets=action.sets)
+    step = ACT if action.sets is None else CHANGE
+    return Goal(step, {step: request}, find, wait, {field: option for option, field in action.fields.items()})
 
 
 def deletion(kind: Kind, find: Find, wait: bool) -> Goal:
@@ -135,14 +187,16 @@ def _list_of(
     return (*parents, kind.plural), {}
 
 
-def _future_time(option: str, value: datetime | timedelta, now: datetime) -> str:
-    """The time in this option, or after the age in it, as the service takes it. Raises InvalidOption for one in the past."""
+def _time(option: str, value: datetime | timedelta, now: datetime, is_future: bool) -> str:
+    """The time in this option, or that of the age in it, as the service takes it. Raises InvalidOption for the wrong side of C(now)."""
     try:
-        time = now.replace(microsecond=0) + value if isinstance(value, timedelta) else value
+        age = value if isinstance(value, timedelta) else timedelta(0)
+        time = value if isinstance(value, datetime) else now.replace(microsecond=0) + (age if is_future else -age)
     except OverflowError:
         raise InvalidOption(option, "is too long an age. Set a shorter one.") from None
-    if time <= now:
-        raise InvalidOption(option, f"must be in the future, and it is {now:%Y-%m-%dT%H:%M:%SZ} now")
+    if (time <= now) == is_future:
+        side = "future" if is_future else "past"
+        raise InvalidOption(option, f"must be in the {side}, and it is {now:%Y-%m-%dT%H:%M:%SZ} now")
     return time.isoformat().replace("+00:00", "Z")
 
 

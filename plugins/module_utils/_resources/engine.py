@@ -131,7 +131,7 @@ class Engine:
             raise self._failure(seen, error) from error
         if seen.resource:
             # Only the response to a creation has some fields, such as passwords.
-            shown = known if goal.creates and known else {}
+            shown = known if known and (goal.creates or goal.intent == ACT) else {}
             seen = seen._replace(resource={**shown, **seen.resource})
             past.known = seen.resource
         if past.changed:
@@ -153,7 +153,7 @@ class Engine:
             return step
         # The service may ignore a field, or return another value for it than was sent.
         shown = shown_resource(past.json, past.request)
-        is_ignored = shown is not None and bool(differing(shown, past.request.wanted))
+        is_ignored = shown is not None and not goal.is_action and bool(differing(shown, past.request.wanted))
         is_final = not past.error and (is_ignored or self._waiting.seconds_to_settle() <= 0)
         return DONE if seen.state == DIFFERENT and is_final else WAIT
 

@@ -97,6 +97,11 @@ class Goal(NamedTuple):
     once: Collection[str] = ()
 
     @property
+    def is_action(self) -> bool:
+        """Whether the request is none that creates, changes or deletes the resource by its fields."""
+        return ACT in self.requests or any(request.sets is not None for request in self.requests.values())
+
+    @property
     def creates(self) -> bool:
         """Whether an absent resource is created."""
         return CREATE in self.requests
@@ -122,6 +127,11 @@ class Goal(NamedTuple):
     def request(self, step: str, found: Resource | None) -> ResourceRequest:
         """The request of a step for the resource that was found."""
         request = self.requests[step]
+        if step == ACT and request.body and found:
+            # The service's ids of what belongs to the resource, such as its parent.
+            options = self.options
+            filled = {name: fill([value], found, options.get(name, name))[0] for name, value in request.body.items()}
+            return request._replace(body=filled)
         stay = {field for field in self.once if found and timestamp_of(found, field)} if step == CHANGE else set()
         if not stay or request.body is None:
             return request
@@ -150,7 +160,7 @@ def placeholders(segments: Sequence[str]) -> set[str]:
     return {found[1] for found in map(PLACEHOLDER.fullmatch, segments) if found}
 
 
-def fill(segments: Sequence[str], found: Mapping[str, Any]) -> tuple[str, ...]:
+def fill(segments: Sequence[str], found: Mapping[str, Any], option: str = "path") -> tuple[str, ...]:
     """The segments with the resource's fields in place of the placeholders. Raises InvalidOption for one that it lacks."""
     filled = list(segments)
     for index, segment in enumerate(segments):
@@ -159,7 +169,7 @@ def fill(segments: Sequence[str], found: Mapping[str, Any]) -> tuple[str, ...]:
             if not isinstance(value, (str, int)) or str(value).strip() in ("", ".", ".."):
                 fields = ", ".join(sorted(found))
                 problem = f"the resource that was found has no text or number for {segment}. Its fields: {fields}."
-                raise InvalidOption("path", problem)
+                raise InvalidOption(option, problem)
             filled[index] = str(value)
     return tuple(filled)
 

@@ -16,13 +16,28 @@ from .goal import Find
 from .refusals import branch_refusal, database_refusal
 
 
+class Action(NamedTuple):
+    """A request about a resource, POST C(path) below that of the resource, with a body of C(fields) by option.
+
+    C(defaults) are the values of these fields without the option; C({parent_id}) is that field of the resource. C(sets) are the
+    fields that show that the action is not needed, or has been carried out; None: it is carried out by each task.
+    """
+
+    path: str
+    sets: Mapping[str, Any] | None = None
+    fields: Mapping[str, str] = {}
+    defaults: Mapping[str, str] = {}
+
+
 class Kind(NamedTuple):
     """A kind of resource, whose list C(plural) is below that of its C(parents), each named by the option of that name.
 
     Bodies and responses have it in the field C(wrapper), and its result is C(result). Paths name it by the field C(key).
-    C(changeable) and C(fixed) are the fields that requests may change, and that only its creation sets, by option.
-    C(rest) are the further fields of the request that creates it. C(refusal) returns the error for a request, by its C(find)
-    and body, that the service's lists show to be refused.
+    Fields by option: C(identity) selects it, unless the option C(id) does, C(changeable) may be changed, C(fixed) is only set by its
+    creation, and C(initial) as well, but is not compared. C(references) are the options with the id or the name of a branch.
+    C(parts) are further fields of the request that creates it, by the option that asks for them. C(actions) are further requests,
+    by the value of C(state) or the option that asks for them. C(refusal) returns the error for a request, by its C(find) and body,
+    that the service's lists show to be refused.
     """
 
     plural: str
@@ -30,15 +45,19 @@ class Kind(NamedTuple):
     result: str
     key: str
     parents: tuple[str, ...] = ()
+    identity: Mapping[str, str] = {"name": "name"}
     changeable: Mapping[str, str] = {}
     fixed: Mapping[str, str] = {}
-    rest: Mapping[str, Any] = {}
+    initial: Mapping[str, str] = {}
+    references: tuple[str, ...] = ()
+    parts: Mapping[str, Mapping[str, Any]] = {}
+    actions: Mapping[str, Action] = {}
     refusal: Callable[[Client, Find, Mapping[str, Any] | None], ClouddbError | None] | None = None
 
     @property
     def fields(self) -> dict[str, str]:
         """All fields that options set, by option."""
-        return {**self.changeable, **self.fixed}
+        return {**self.changeable, **self.fixed, **self.initial}
 
 
 PROJECT = Kind(
@@ -46,7 +65,7 @@ PROJECT = Kind(
     wrapper="project",
     result="project",
     key="id",
-    changeable={"name": "name", "history_retention": "history_retention_seconds"},
+    changeable={"name": "name", "history_retention": "history_retention_seconds", "settings": "settings"},
     fixed={"region_id": "region_id", "pg_version": "pg_version", "org_id": "org_id"},
 )
 BRANCH = Kind(
@@ -57,9 +76,52 @@ BRANCH = Kind(
     parents=("project",),
     changeable={"expires_at": "expires_at", "protected": "protected"},
     fixed={"parent": "parent_id"},
+    initial={"from_timestamp": "parent_timestamp", "from_lsn": "parent_lsn", "init_source": "init_source"},
+    references=("parent",),
     # The service creates no compute unless it is asked to.
-    rest={"endpoints": [{"type": "read_write"}]},
+    parts={"compute": {"endpoints": [{"type": "read_write"}]}},
+    actions={"default": Action("set_as_default", sets={"default": True})},
     refusal=branch_refusal,
+)
+BRANCH_RESTORE = Kind(
+    plural="branches",
+    wrapper="branch",
+    result="branch",
+    key="id",
+    parents=("project",),
+    identity={"name": "id"},
+    references=("name", "source"),
+    actions={
+        "restored": Action(
+            "restore",
+            fields={
+                "source": "source_branch_id",
+                "timestamp": "source_timestamp",
+                "lsn": "source_lsn",
+                "preserve_as": "preserve_under_name",
+            },
+            defaults={"source_branch_id": "{parent_id}"},
+        )
+    },
+)
+COMPUTE = Kind(
+    plural="endpoints",
+    wrapper="endpoint",
+    result="compute",
+    key="id",
+    parents=("project",),
+    identity={"branch": "branch_id", "type": "type"},
+    changeable={
+        "min_cu": "autoscaling_limit_min_cu",
+        "max_cu": "autoscaling_limit_max_cu",
+        "suspend_timeout": "suspend_timeout_seconds",
+    },
+    references=("branch",),
+    actions={
+        "started": Action("start", sets={"current_state": "active"}),
+        "suspended": Action("suspend", sets={"current_state": "idle"}),
+        "restarted": Action("restart"),
+    },
 )
 DATABASE = Kind(
     plural="databases",
@@ -70,4 +132,11 @@ DATABASE = Kind(
     changeable={"owner": "owner_name"},
     refusal=database_refusal,
 )
-DATABASE_USER = Kind(plural="roles", wrapper="role", result="database_user", key="name", parents=("project", "branch"))
+DATABASE_USER = Kind(
+    plural="roles",
+    wrapper="role",
+    result="database_user",
+    key="name",
+    parents=("project", "branch"),
+    actions={"reset_password": Action("reset_password")},
+)

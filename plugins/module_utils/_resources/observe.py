@@ -17,7 +17,7 @@ from .._operations.status import SUCCEEDED
 from .compare import contains, fields_of
 from .goal import CHANGE, DELETE, Goal, Resource, ResourceRequest, fill, placeholders, project_in_path
 from .lookup import find_resource
-from .state import ABSENT, DELETING, DIFFERENT, LOOKBACK, PRESENT, is_about, judge, own_state, performs
+from .state import ABSENT, DIFFERENT, LOOKBACK, PRESENT, UNFINISHED, is_about, judge, own_state, performs
 
 # An operation may be recorded before the resource that it creates.
 BEFORE_CREATION = timedelta(minutes=1)
@@ -54,7 +54,9 @@ def observe(
     state = ABSENT if resource is None else own_state(resource)
     if state == ABSENT:
         resource = None
-    elif goal.find and CHANGE in (goal.intent, sent) and state != DELETING and goal.differs(resource):
+    # An action needs a resource that is ready.
+    is_comparable = state == PRESENT or (state == UNFINISHED and not goal.is_action)
+    if goal.find and CHANGE in (goal.intent, sent) and is_comparable and goal.differs(resource):
         return Observation(DIFFERENT, resource)
     # The operations about a resource may go on when it is gone.
     subject = resource or known

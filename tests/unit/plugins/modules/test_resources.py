@@ -33,7 +33,9 @@ DEFAULTS: dict[str, Any] = {
     **dict.fromkeys(
         ("org_id", "id", "branch", "parent", "expires_at", "protected", "owner", "older_than", "name_pattern")
     ),
-    **dict.fromkeys(("region_id", "pg_version", "history_retention")),
+    **dict.fromkeys(("region_id", "pg_version", "history_retention", "settings")),
+    **dict.fromkeys(("from_timestamp", "from_lsn", "schema_only", "default")),
+    "compute": True,
     "project": "shop",
     "state": "present",
     "wait": True,
