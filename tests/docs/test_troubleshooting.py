@@ -92,7 +92,7 @@ CASES: list[tuple[ModuleType, dict[str, Any], dict[str, Any] | None]] = [
     (project_info, {"api_key": f"{API_KEY}\u200b{API_KEY}"}, None),
     (project_info, {"api_timeout": 0.05}, {"kind": "stall", "seconds": 5}),
     (project_info, {"api_key": "no-key-of-this-account"}, None),
-    (operation_info, {"project_id": "no-such-project"}, None),
+    (operation_info, {"project_id": "shop"}, None),
     (project_info, {}, {"kind": "html"}),
     (project_info, {}, {"kind": "status", "status": 403, "body": ""}),
     (project_info, {}, {"kind": "require_org_id"}),
@@ -169,7 +169,10 @@ CASES: list[tuple[ModuleType, dict[str, Any], dict[str, Any] | None]] = [
     (operation_wait, {**UNKNOWN_OPERATION, "timeout": 0}, {"kind": "reset"}),
     (operation_wait, {**UNKNOWN_OPERATION, "api_key": "no-key-of-this-account"}, None),
     (operation_info, {"status": ["faild"]}, None),
+    (operation_info, {"status": ["deferred"]}, None),
     (operation_info, {"project_id": None}, None),
+    (api_key, {"name": 1.1}, None),
+    (api_key, {"name": "deploy", "dest": "deploy.key", "mode": 440}, None),
 ]
 
 
