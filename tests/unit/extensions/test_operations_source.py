@@ -5,8 +5,8 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -39,7 +39,7 @@ def test_the_directory_of_the_collection_is_added_to_the_search_path_once(monkey
     root = next(str(folder.parent) for folder in SOURCE.parents if folder.name == "ansible_collections")
     monkeypatch.setattr(sys, "path", ["elsewhere"])
     for _time in range(2):
-        importlib.reload(operations)
+        runpy.run_path(str(SOURCE))
         assert sys.path == ["elsewhere", root]
 
 
