@@ -52,6 +52,8 @@ class Rotations(RuleBasedStateMachine):
         self.edited: set[str] = set()
         # The secrets that runs have written to the hosts, each host's latest last. An application may still use an older one.
         self.held: dict[str, list[str]] = {host: [] for host in HOSTS}
+        # Those of them whose deployment was completed.
+        self.confirmed: dict[str, set[str]] = {host: set() for host in HOSTS}
 
     def teardown(self) -> None:
         self._folder.cleanup()
@@ -82,6 +84,10 @@ class Rotations(RuleBasedStateMachine):
             self.note_secret(host)
         if step in run.confirmations:
             run.confirmations[step][host] = result["confirmation"]
+        if step == "confirm":
+            self.confirmed[host].add(options["key"])
+        elif step == "roll_back":
+            self.confirmed[host].discard(options["key"])
         return result
 
     def note_secret(self, host: str) -> None:
@@ -218,9 +224,11 @@ class Rotations(RuleBasedStateMachine):
         if key_id is not None:
             active = {secret for secret in self.account.secrets.values() if self.account.is_active(secret)}
             self.rotation(run, "revoke", **self.new_key(run), key_id=key_id, keep=keep)
-            for host, held in self.held.items():
-                # The latest ones before the newest key, even if their deployment was not completed.
-                kept = [secret for secret in held if secret != self.account.secrets[key_id]][-keep or len(held) :]
+            for host in HOSTS if keep else ():
+                older = [secret for secret in self.held[host] if secret != self.account.secrets[key_id]]
+                confirmed = [number for number, secret in enumerate(older) if secret in self.confirmed[host]]
+                # All later ones are kept as well.
+                kept = older[confirmed[-keep] if len(confirmed) >= keep else 0 :]
                 revoked = [secret for secret in kept if secret in active and not self.account.is_active(secret)]
                 assert not revoked, f"{host} has held {revoked}, which are among {keep} that are kept"
 
