@@ -1,9 +1,6 @@
 # Copyright (c) clouddb.control contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the message about a missing project says, and names similar to a misspelled one. Keeps P11.
-
-Loaded when something is missing.
-"""
+"""What the message about a missing project says, and names similar to a misspelled one. Keeps P11."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import gc
 import json
 import traceback
 from collections.abc import Mapping
-from typing import Any, Callable, Optional
+from typing import Any, Callable
 
 # Most of what a task creates lives until it ends. Searching it for reference cycles less often saves 3 % of a task's time.
 gc.set_threshold(100_000)
@@ -19,9 +19,10 @@ from ansible.module_utils.common.parameters import remove_values
 
 from ._errors import ClouddbError, InvalidOption
 from ._http.client import Client
-from ._http.connection import CONNECTION_OPTIONS, connection_from, encodings, may_hold_secrets
+from ._http.connection import CONNECTION_OPTIONS, connection_from
 from ._http.session import REQUESTS_IMPORT_ERROR, missing_requests
 from ._options import NOT_CREATED_ID, NOT_CREATED_KEY_ID, as_text, not_blank
+from ._secrets import Masker, encodings, masked, may_hold_secrets
 from ._untrusted import MAX_MESSAGE_LENGTH, displayable, walk
 
 # Called with the options, the client and whether this is check mode; returns the result.
@@ -48,7 +49,7 @@ class ControlModule(AnsibleModule):
         if REQUESTS_IMPORT_ERROR:
             message = f"{missing_requests()}, or set ansible_python_interpreter to a Python that has it."
             self.fail_json(msg=message, failure={"kind": "missing_library"}, exception=REQUESTS_IMPORT_ERROR)
-        client: Optional[Client] = None
+        masker = Masker()
         end: Callable[..., None] = self.fail_json
         try:
             _check_given(self.given, self.argument_spec)
@@ -57,6 +58,7 @@ class ControlModule(AnsibleModule):
             if connection.api_key:
                 self.no_log_values.update(encodings(connection.api_key))
             client = Client(connection)
+            masker = client.masker
             result = function(self.params, client, self.check_mode)
             end = self.exit_json
         except ClouddbError as error:
@@ -64,20 +66,20 @@ class ControlModule(AnsibleModule):
         except Exception as error:  # pylint: disable=broad-except
             # Ansible itself would show it uncensored, and libraries quote all kinds of values in their messages.
             # A part of a key that the end of a message cuts would not be found any more.
-            text, trace = _masked([f"Unexpected {type(error).__name__}: {error}", traceback.format_exc()], client)
+            text = masker.text(f"Unexpected {type(error).__name__}: {error}")
             result = {
                 "msg": displayable(text, MAX_MESSAGE_LENGTH),
                 "failure": {"kind": "unexpected", "exception": type(error).__name__},
-                "exception": "\n".join(map(displayable, trace.splitlines())),
+                "exception": "\n".join(map(displayable, masker.text(traceback.format_exc()).splitlines())),
             }
-        self._end_task(end, result, client)
+        self._end_task(end, result, masker)
 
-    def _end_task(self, end: Callable[..., None], result: dict[str, Any], client: Optional[Client]) -> None:
+    def _end_task(self, end: Callable[..., None], result: dict[str, Any], masker: Masker) -> None:
         """End the task with the result, whose texts quote no secrets."""
         # Not the rest of the result, which may return a new key.
         texts = {name: result[name] for name in ("msg", "failure", "exception", "warnings") if result.get(name)}
         if texts:
-            result = {**result, **_masked(texts, client)}
+            result = {**result, **walk(texts, masker.text)}
         for warning in result.pop("warnings", []):
             # Ansible censors results, but not warnings.
             self.warn(displayable(remove_values(warning, self.no_log_values), MAX_MESSAGE_LENGTH))
@@ -117,16 +119,7 @@ class ControlModule(AnsibleModule):
 
     def _mask_options(self) -> None:
         """Mask the secrets in the options, which Ansible shows with -vvv."""
-        from ._secrets import masked  # most tasks have nothing to mask
-
         self.params = masked(self.params, self.params.get("secret_fields") or ())
-
-
-def _masked(value: Any, client: Optional[Client]) -> Any:
-    """The value without secrets in all of its texts, which include the names of fields."""
-    from ._secrets import masked_text  # most tasks have no such texts
-
-    return walk(value, client.connection.masked_text if client else masked_text)
 
 
 def _or_placeholder(value: Any, type_name: str) -> Any:

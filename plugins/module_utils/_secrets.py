@@ -4,32 +4,35 @@
 
 In data, the name of a field says that its value is secret. In any text, so do an address and an assignment. Only errors are
 searched for secrets that are known from elsewhere: other data may have the same value as a password.
-
-Loaded when there is something to mask. may_hold_secrets() finds out.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
+from urllib.parse import quote
 
 MASK = "********"
 # Shorter texts also occur by chance.
 MIN_LENGTH = 6
+# Keys are longer. A shorter one may be the name of something.
+MIN_KEY_LENGTH = 12
+# JSON without any of these texts, in lower case, holds no secret. This takes a sixth of the time of a copy.
+_HINTS = rb"pass|pwd|secret|token|key|sig|connection|://|:\/|invalid port|integer value|host name|\u".split(b"|")
 # In a field with a secret name, properties such as an id are public. In a field that the task has named, nothing is.
 PUBLIC, SECRET, ENTIRELY_SECRET = range(3)
 
-_SECRET_NAME = re.compile(
+# Patterns are compiled at their first use: most tasks have nothing to mask.
+_SECRET_NAME = (
     r"key|connection_(?:uri|string)|(?:\w*_)?(?:pass|pwd)"
     r"|\w*(?:password|passwd|passphrase|secret|token|api_?key|private_?key)s?\d*(?:_(?!ids?_)\w*)?"
 )
 # The property of a secret, such as its id or the time of its last change, is not secret.
-_PROPERTY_NAME = re.compile(
-    r"(?:\w*_)?(?:ids?|name|at|addr|set|count|used|type|length|limit|ttl|expiry|policy|version|status|encryption|fields)"
-)
-_SIGNATURE = re.compile(r"(?:\w*_)?(?:sig|signature)")
+_PROPERTY_NAME = r"(?:\w*_)?(?:ids?|name|at|addr|set|count|used|type|length|limit|ttl|expiry|policy|version|status|encryption|fields)"
+_SIGNATURE = r"(?:\w*_)?(?:sig|signature)"
 # Fields whose texts quote others.
 _ERROR_FIELDS = frozenset({"error", "errors", "message", "detail", "reason"})
 # They are compared with what a task asks for, or sent back.
@@ -39,31 +42,74 @@ _PORT = r"\d{1,5}(?![^\s/,?#;:)\]>\"'.])"
 _USER = r"[^\s:/?#\[\"'<>,]*:"
 # The password in an address ends at the last @ before the query. In a web address, digits after the colon are a port, and
 # the path may contain an @. If no @ follows, the text ends within the password, or the password contains spaces.
-_USER_PART = re.compile(
-    rf"(?P<begin>(?<=[a-z0-9])://(?:(?<!http://)(?<!https://){_USER}|{_USER}(?!{_PORT})))(?:(?!://|\?[\w.-]+=)\S)+(?=@)"
-    rf"|(?P<cut>(?<=[a-z0-9])://{_USER}(?!{_PORT})(?=[^\s/]))(?:(?:(?!://)[^\n])+(?=@)|[^\s/?#\"']+)",
-    re.IGNORECASE,
+_USER_PART = (
+    rf"(?i)(?P<begin>(?<=[a-z0-9])://(?:(?<!http://)(?<!https://){_USER}|{_USER}(?!{_PORT})))(?:(?!://|\?[\w.-]+=)\S)+(?=@)"
+    rf"|(?P<cut>(?<=[a-z0-9])://{_USER}(?!{_PORT})(?=[^\s/]))(?:(?:(?!://)[^\n])+(?=@)|[^\s/?#\"']+)"
 )
 # Parsers quote the part of a password that they take for a port or a host.
-_MISREAD_PASSWORD = re.compile(
+_MISREAD_PASSWORD = (
     r"""((?:invalid port|integer value(?: as)?) (?P<quote>\\?["'])).*?(?=(?P=quote))|(host name \\?["'])[^"'\s]+(?=@)"""
 )
-_ASSIGNMENT = re.compile(
-    r"""(?<![\w.-])(?P<name>[A-Za-z][\w.-]*)(?:\s{0,3}=\s{0,3}|\\?["']\s{0,3}[:=]\s{0,3}(?=\\?["'])|(?P<sql>\s+)(?=['"]))"""
-)
+_ASSIGNMENT = r"""(?<![\w.-])(?P<name>[A-Za-z][\w.-]*)(?:\s{0,3}=\s{0,3}|\\?["']\s{0,3}[:=]\s{0,3}(?=\\?["'])|(?P<sql>\s+)(?=['"]))"""
 _QUOTED = r"""(?P<quote>\\?["'])(?:(?!(?P=quote))(?:\\.|[^\\]))+(?P=quote)"""
 _VALUE, _VALUE_OF_URL, _VALUE_OF_LIST = (
-    re.compile(rf"{_QUOTED}|[^\s{end}]*[^\s{end}\"',.:;)\]}}\\]", re.DOTALL) for end in ("", "&", ";")
+    rf"(?s){_QUOTED}|[^\s{end}]*[^\s{end}\"',.:;)\]}}\\]" for end in ("", "&", ";")
 )
 # By the character before the name of the parameter.
 _PARAMETER_VALUES = {"?": _VALUE_OF_URL, "&": _VALUE_OF_URL, ";": _VALUE_OF_LIST}
+
+
+class Masker:
+    """Masks the secrets that a task knows in what its clients return and raise.
+
+    All copies of a client share it, even those with another key.
+    """
+
+    def __init__(self, key: str = ""):
+        self._secrets = frozenset(encodings(key) if key else ())
+        self._keys = self._secrets if len(key) >= MIN_KEY_LENGTH else frozenset()
+
+    def hide(self, *secrets: str) -> None:
+        """Mask these secrets in texts, except for those so short that ordinary text may contain them."""
+        # Not changed in place: another thread may be using them.
+        self._secrets = self._secrets.union(*(encodings(each) for each in secrets if len(each) >= MIN_LENGTH))
+
+    def hide_key(self, key: str) -> None:
+        """Mask another key, too, even in data."""
+        self.hide(key)
+        if len(key) >= MIN_KEY_LENGTH:
+            self._keys = self._keys.union(encodings(key))
+
+    def text(self, text: str) -> str:
+        """The text of a message without the known secrets, and without secrets in addresses and assignments."""
+        return masked_text(text, self._secrets)
+
+    def data(self, value: Any, secret_fields: Collection[str] = (), content: bytes | None = None) -> Any:
+        """Data of the service without secrets; C(content) is the JSON that was decoded."""
+        if content is not None and not may_hold_secrets(content, self._secrets):
+            return value
+        return masked(value, secret_fields, self._secrets, self._keys)
+
+
+def encodings(secret: str) -> set[str]:
+    """The encodings in which a text may contain the secret: plain, JSON, percent-encoded, and Python's repr()."""
+    quoted = {quote(secret, safe, errors="replace") for safe in ("/", "")}
+    return {secret, json.dumps(secret)[1:-1], repr(secret)[1:-1], *quoted}
+
+
+def may_hold_secrets(content: bytes, secrets: Collection[str]) -> bool:
+    """Whether this JSON, not yet decoded, can hold one of C(secrets), or anything that masked() masks."""
+    # Each project of the published API document says whether it stores passwords.
+    lowered = content.lower().replace(b"store_passwords", b"")
+    has_hint = any(hint in lowered for hint in _HINTS)
+    return has_hint or any(secret.encode(errors="replace") in content for secret in secrets)
 
 
 @lru_cache(maxsize=4096)
 def is_secret_name(name: str) -> bool:
     """Whether the value of a field or variable of this name is secret, such as C(password), C(dbPassword) and C(X-Auth-Token)."""
     words = _words(name)
-    return _SECRET_NAME.fullmatch(words) is not None and _PROPERTY_NAME.fullmatch(words) is None
+    return re.fullmatch(_SECRET_NAME, words) is not None and re.fullmatch(_PROPERTY_NAME, words) is None
 
 
 def _words(name: str) -> str:
@@ -114,9 +160,9 @@ def secret_texts(value: Any, secret_fields: Collection[str] = ()) -> set[str]:
 def _masked_text(text: str, secrets: Collection[str]) -> str:
     text = _without(text, secrets)
     if "://" in text:
-        text = _USER_PART.sub(lambda found: f"{found['begin'] or found['cut']}{MASK}", text)
+        text = re.sub(_USER_PART, lambda found: f"{found['begin'] or found['cut']}{MASK}", text)
     if "=" in text or '"' in text or "'" in text:
-        text = _MISREAD_PASSWORD.sub(lambda found: f"{found[1] or found[3]}{MASK}", text)
+        text = re.sub(_MISREAD_PASSWORD, lambda found: f"{found[1] or found[3]}{MASK}", text)
         text = "".join(_without_assigned(text))
     return text
 
@@ -135,11 +181,11 @@ def _without(text: str, secrets: Collection[str]) -> str:
 def _without_assigned(text: str) -> Iterator[str]:
     """The parts of the text, with the mask in place of what is assigned to secret names."""
     done = 0
-    for found in _ASSIGNMENT.finditer(text):
+    for found in re.finditer(_ASSIGNMENT, text):
         before = text[found.start() - 1 : found.start()]
         if found.start() < done or not _is_assigned_secret(found, is_parameter=before in _PARAMETER_VALUES):
             continue
-        if value := _PARAMETER_VALUES.get(before, _VALUE).match(text, found.end()):
+        if value := re.compile(_PARAMETER_VALUES.get(before, _VALUE)).match(text, found.end()):
             quote = value["quote"] or ""
             yield f"{text[done : found.end()]}{quote}{MASK}{quote}"
             done = value.end()
@@ -150,7 +196,7 @@ def _is_assigned_secret(found: re.Match[str], is_parameter: bool) -> bool:
     words = _words(found["name"])
     if found["sql"]:
         return words == "password"
-    if words == "key" or _SIGNATURE.fullmatch(words):
+    if words == "key" or re.fullmatch(_SIGNATURE, words):
         return is_parameter
     return is_secret_name(found["name"])
 
@@ -159,7 +205,7 @@ def _secrecy(name: str, around: int, secret_fields: Collection[str]) -> int:
     """How secret the field of this name is, in an object that is as secret as C(around)."""
     if around == ENTIRELY_SECRET or name in secret_fields:
         return ENTIRELY_SECRET
-    is_secret = is_secret_name(name) or (around == SECRET and not _PROPERTY_NAME.fullmatch(_words(name)))
+    is_secret = is_secret_name(name) or (around == SECRET and not re.fullmatch(_PROPERTY_NAME, _words(name)))
     return SECRET if is_secret else PUBLIC
 
 

@@ -247,7 +247,7 @@ from ..module_utils._timestamps import duration
 def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
     """Returns the result of the task, without the secrets that were not asked for."""
     given = [params.get(name) for name in ("query", "body", "find")]
-    client.hide(*secret_texts(given, params["secret_fields"]))
+    client.masker.hide(*secret_texts(given, params["secret_fields"]))
     try:
         return _shown(_run(params, client.with_secrets(), check_mode), client, params)
     except ClouddbError as error:
@@ -261,8 +261,8 @@ def _shown(result: Mapping[str, Any], client: Client, params: Mapping[str, Any])
     exposed = ("json", "object", "operations") if params["expose_secrets"] else ()
     hidden = {name: value for name, value in result.items() if name not in exposed}
     # The service's texts may quote a secret of the response.
-    client.hide(*secret_texts(hidden, fields))
-    return {**result, **client.connection.masked(hidden, fields)}
+    client.masker.hide(*secret_texts(hidden, fields))
+    return {**result, **client.masker.data(hidden, fields)}
 
 
 def _run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:

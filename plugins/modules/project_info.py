@@ -120,6 +120,7 @@ from typing import Any
 from ansible_collections.clouddb.control.plugins.module_utils._module import ControlModule
 
 from ..module_utils._http.client import Client
+from ..module_utils._missing import no_project
 from ..module_utils._options import NOT_CREATED_ID, checked_fields, integer
 from ..module_utils._projects import checked_filters, checked_query, list_projects
 
@@ -130,8 +131,6 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
     found = list_projects(client, filters, query, integer(params, "page_size", 1), fields)
     projects, warnings = found.projects, found.warnings + fields.warnings()
     if params["required"] and not projects:
-        from ..module_utils._missing import no_project  # most projects are there
-
         missing = no_project(found, filters, params["query"] or {})
         # The id of what does not exist yet cannot be known.
         if not check_mode or filters.project_id not in (None, NOT_CREATED_ID):

@@ -1,9 +1,6 @@
 # Copyright (c) clouddb.control contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How long to pause before a retry: what Retry-After says, or exponential backoff. Keeps P4.
-
-Loaded when a request has failed.
-"""
+"""How long to pause before a retry: what Retry-After says, or exponential backoff. Keeps P4."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ has asked for them.
 from __future__ import annotations
 
 import copy
-import os
+import uuid
 from collections.abc import Container, Mapping, Sequence
 from datetime import datetime, timedelta
 from email.utils import parsedate_to_datetime
@@ -17,6 +17,7 @@ from typing import Any
 from urllib.parse import quote
 
 from .._clock import SYSTEM_CLOCK, Clock, Deadline
+from .._secrets import Masker
 from .._untrusted import decode
 from .connection import Connection, checked_key
 from .response import Response
@@ -35,9 +36,11 @@ class Client:
     masked, except for those of with_secrets().
     """
 
-    def __init__(self, connection: Connection, clock: Clock = SYSTEM_CLOCK):
+    def __init__(self, connection: Connection, clock: Clock = SYSTEM_CLOCK, masker: Masker | None = None):
+        self.connection = connection
         self.clock = clock
-        self._transport = Transport(connection, clock)
+        self.masker = masker or Masker(connection.api_key)
+        self._transport = Transport(connection, self.masker, clock)
         self._deadline: Deadline | None = None
         self._retries = connection.api_retries
         self._masks = True
@@ -57,17 +60,9 @@ class Client:
 
     def with_api_key(self, api_key: str) -> Client:
         """A client of the same service with another key, which the errors of both do not quote. Raises InvalidOption for no key."""
-        self.hide(api_key)
-        return Client(self.connection._replace(api_key=checked_key("key", api_key)), self.clock)
-
-    @property
-    def connection(self) -> Connection:
-        """The connection options."""
-        return self._transport.connection
-
-    def hide(self, *secrets: str) -> None:
-        """Keep secrets that the task was given, has created or read out of messages, as the client's own key is."""
-        self._transport.connection = self.connection.hiding(*secrets)
+        key = checked_key("key", api_key)
+        self.masker.hide_key(key)
+        return Client(self.connection._replace(api_key=key), self.clock, self.masker)
 
     def with_secrets(self) -> Client:
         """The same client for a caller that needs the secrets in responses. It has to mask what it returns of them."""
@@ -111,24 +106,24 @@ class Client:
         An accepted error status is raised as well if it would hide that an earlier attempt may have changed something.
         Without C(retry_locked), a 423 is not retried. With C(may_be_empty), the JSON of an empty body is None.
         """
-        request = Request(method, path_of(segments), _new_uuid(), query, body)
+        request = Request(method, path_of(segments), str(uuid.uuid4()), query, body)
         response = self._transport.send(request, self._retries, self._deadline, retry_locked)
         self._learn_service_time(response.headers.get("Date"))
         hides_change = response.acted_before and method != "GET" and response.status not in SUCCESS
         if response.status not in accept or hides_change:
-            from .failures import status_error  # most tasks meet no error
+            from .failures import status_error  # 10 ms that tasks without an error save
 
-            raise status_error(response, self.connection, request, self.clock)
+            raise status_error(response, self.connection.base_url, self.masker, request, self.clock)
         result = Response(None, request, response.attempts, response.status)
         if (may_be_empty or response.status == NO_CONTENT) and not response.content.strip():
             return result
         try:
             value = decode(response.content)
-            json = self.connection.masked(value, content=response.content) if self._masks else value
+            json = self.masker.data(value, content=response.content) if self._masks else value
         except (RecursionError, ValueError) as error:
-            from .failures import json_problem  # most responses are JSON
+            from .failures import json_problem
 
-            raise result.unexpected(json_problem(error, response, self.connection)) from None
+            raise result.unexpected(json_problem(error, response, self.masker)) from None
         return result._replace(json=json)
 
     def _learn_service_time(self, date: str | None) -> None:
@@ -142,9 +137,3 @@ class Client:
 def path_of(segments: Sequence[str | int]) -> str:
     """The path below base_url, encoded."""
     return "/" + "/".join(quote(str(segment), safe="") for segment in segments)
-
-
-def _new_uuid() -> str:
-    """A random UUID (version 4). Importing uuid would take longer than all else that the client does."""
-    digits = os.urandom(16).hex()
-    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{8 + int(digits[16], 16) % 4:x}{digits[17:20]}-{digits[20:]}"

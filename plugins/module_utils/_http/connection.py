@@ -1,15 +1,14 @@
 # Copyright (c) clouddb.control contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The checked connection options: where and how requests are sent, and what must not be shown. Keeps P5 and P11."""
+"""The checked connection options: where and how requests are sent. Keeps P5 and P11."""
 
 from __future__ import annotations
 
 import ipaddress
-import json
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 
 from .._bare_key import stripped, why_no_key
 from .._errors import InvalidOption
@@ -34,17 +33,9 @@ CONNECTION_OPTIONS: dict[str, dict[str, Any]] = {
     "api_retries": {"type": "int", "default": 5},
 }
 
-# JSON without any of these texts, in lower case, holds no secret. This takes a sixth of the time of a copy.
-_HINTS = rb"pass|pwd|secret|token|key|sig|connection|://|:\/|invalid port|integer value|host name|\u".split(b"|")
-# Keys are longer. A shorter one may be the name of something.
-MIN_KEY_LENGTH = 12
-
 
 class Connection(NamedTuple):
-    """Checked connection options: C(base_url) without a trailing slash, C(api_timeout) in seconds.
-
-    C(other_secrets) are those that the task was given, or has created or read, and that its messages must not quote either.
-    """
+    """Checked connection options: C(base_url) without a trailing slash, C(api_timeout) in seconds."""
 
     base_url: str
     api_key: str
@@ -52,46 +43,9 @@ class Connection(NamedTuple):
     ca_path: str | None = None
     api_timeout: float = CONNECTION_OPTIONS["api_timeout"]["default"]
     api_retries: int = CONNECTION_OPTIONS["api_retries"]["default"]
-    other_secrets: frozenset[str] = frozenset()
 
     def __repr__(self) -> str:
         return f"Connection({self.base_url!r}, ...)"  # without the key
-
-    def masked_text(self, text: str) -> str:
-        """The text of a message without the key, other secrets, and secrets in addresses and assignments."""
-        from .._secrets import masked_text  # most tasks have nothing to mask
-
-        return masked_text(text, self._secrets())
-
-    def masked(self, value: Any, secret_fields: Collection[str] = (), content: bytes | None = None) -> Any:
-        """Data of the service without its secrets and without the key; C(content) is the JSON that was decoded."""
-        secrets = self._secrets()
-        if content is not None and not may_hold_secrets(content, secrets):
-            return value
-        from .._secrets import masked  # most tasks have nothing to mask
-
-        keys = encodings(self.api_key) if len(self.api_key) >= MIN_KEY_LENGTH else ()
-        return masked(value, secret_fields, secrets, keys)
-
-    def hiding(self, *secrets: str) -> Connection:
-        """The same with more C(other_secrets), except for those so short that ordinary text may contain them."""
-        from .._secrets import MIN_LENGTH  # most tasks have no other secrets
-
-        return self._replace(
-            other_secrets=self.other_secrets.union(each for each in secrets if len(each) >= MIN_LENGTH)
-        )
-
-    def _secrets(self) -> set[str]:
-        """The secrets in each encoding in which a message may quote them."""
-        return set().union(*map(encodings, {self.api_key, *self.other_secrets} - {""}))
-
-
-def may_hold_secrets(content: bytes, secrets: Collection[str]) -> bool:
-    """Whether this JSON, not yet decoded, can hold one of C(secrets), or anything that masked() masks."""
-    # Each project of the published API document says whether it stores passwords.
-    lowered = content.lower().replace(b"store_passwords", b"")
-    has_hint = any(hint in lowered for hint in _HINTS)
-    return has_hint or any(secret.encode(errors="replace") in content for secret in secrets)
 
 
 def connection_from(params: Mapping[str, Any]) -> Connection:
@@ -177,9 +131,3 @@ def checked_key(option: str, text: str) -> str:
     if problem:
         raise InvalidOption(option, f"the value must be a key and nothing else, but {problem}. Set it to the bare key.")
     return key
-
-
-def encodings(secret: str) -> set[str]:
-    """The encodings in which a text may contain the secret: plain, JSON, percent-encoded, and Python's repr()."""
-    quoted = {quote(secret, safe, errors="replace") for safe in ("/", "")}
-    return {secret, json.dumps(secret)[1:-1], repr(secret)[1:-1], *quoted}

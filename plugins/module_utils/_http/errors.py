@@ -1,9 +1,6 @@
 # Copyright (c) clouddb.control contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The errors of requests (api.md, Errors). Keeps P2 and P11.
-
-Loaded when a request has failed, or by those who expect that.
-"""
+"""The errors of requests (api.md, Errors). Keeps P2 and P11."""
 
 from __future__ import annotations
 

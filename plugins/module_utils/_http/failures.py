@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from .._clock import Clock
 from .._errors import sentence
+from .._secrets import Masker
 from .._untrusted import PROJECT_ID, UnsupportedJson, decode, displayable
 from .attempt import AttemptError
 from .backoff import retry_after_seconds
@@ -189,7 +190,13 @@ def _classified(failure: _Failure) -> tuple[bool, str]:
 
 
 def unreachable_error(
-    failed: AttemptError, connection: Connection, request: Request, attempts: int, seconds: float, acted_before: bool
+    failed: AttemptError,
+    connection: Connection,
+    masker: Masker,
+    request: Request,
+    attempts: int,
+    seconds: float,
+    acted_before: bool,
 ) -> ServiceUnreachable:
     """The error that a failed attempt of at most C(seconds) ends with.
 
@@ -216,7 +223,7 @@ def unreachable_error(
         message += f" {attempts} attempts were made."
     message += _earlier_attempt_note(request, acted_before and not failed.was_sent)
     may_have_acted = failed.was_sent or acted_before
-    return ServiceUnreachable(connection.masked_text(message), request, attempts, may_have_acted, transient)
+    return ServiceUnreachable(masker.text(message), request, attempts, may_have_acted, transient)
 
 
 def _earlier_attempt_note(request: Request, acted_before: bool) -> str:
@@ -226,12 +233,12 @@ def _earlier_attempt_note(request: Request, acted_before: bool) -> str:
 # Error statuses
 
 
-def status_error(response: RawResponse, connection: Connection, request: Request, clock: Clock) -> StatusError:
+def status_error(response: RawResponse, base_url: str, masker: Masker, request: Request, clock: Clock) -> StatusError:
     """The error for a response with a status other than 2xx (api.md, Errors)."""
     status = response.status
     # What is sent with other statuses is no reason, and may hold a secret.
     is_quoted = status >= 400 and not _unknown_encoding(response)
-    body = _error_fields(response.content, connection) if is_quoted else {}
+    body = _error_fields(response.content, masker) if is_quoted else {}
     phrase = next((known.phrase for known in HTTPStatus if known == status), "")
     # Many services repeat the phrase of the status.
     reason = body.get("message", "").removeprefix(f"{phrase}. ")
@@ -249,7 +256,7 @@ def status_error(response: RawResponse, connection: Connection, request: Request
         message += " Check api_key or CLOUDDB_API_KEY."
     elif status == 404:
         error_class = NotFound
-        message += _advice_after_404(request.path, connection.base_url, is_explained)
+        message += _advice_after_404(request.path, base_url, is_explained)
     elif 200 <= status < 300:
         message += " The task does not accept this status."
     elif status in REDIRECTS:
@@ -276,13 +283,13 @@ def _advice_after_404(path: str, base_url: str, is_explained: bool) -> str:
     return f" There is no such resource, or the API key may not access it. Check the path, its ids and base_url.{hint}"
 
 
-def _error_fields(content: bytes, connection: Connection) -> dict[str, str]:
+def _error_fields(content: bytes, masker: Masker) -> dict[str, str]:
     """The service's reason as C(message), its C(code) and its C(request_id), those that the body has."""
     if _is_empty_or_html(content):
         return {}
     text = content.decode(errors="replace")
     try:
-        body = connection.masked(decode(content))
+        body = masker.data(decode(content))
     except (ValueError, RecursionError):
         body = text
     outer = body if isinstance(body, dict) else {}
@@ -292,7 +299,7 @@ def _error_fields(content: bytes, connection: Connection) -> dict[str, str]:
         "code": _scalar(outer.get("code")) or _scalar(inner.get("code")),
         "request_id": _scalar(outer.get("request_id")) or _scalar(inner.get("request_id")),
     }
-    return {name: displayable(connection.masked_text(value)) for name, value in fields.items() if value}
+    return {name: displayable(masker.text(value)) for name, value in fields.items() if value}
 
 
 def _is_empty_or_html(content: bytes) -> bool:
@@ -346,10 +353,10 @@ def _unknown_encoding(response: RawResponse) -> str:
     return ""
 
 
-def json_problem(error: Exception, response: RawResponse, connection: Connection) -> str:
+def json_problem(error: Exception, response: RawResponse, masker: Masker) -> str:
     """Why a body could not be decoded, as the end of a sentence; C(error) is the one that decode() has raised."""
     if isinstance(error, UnsupportedJson):
-        return connection.masked_text(str(error))
+        return masker.text(str(error))
     if isinstance(error, RecursionError):
         return "it has too many levels of arrays and objects"
     if encoding := _unknown_encoding(response):

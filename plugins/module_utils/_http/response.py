@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._untrusted import displayable, is_id
+from .errors import UnexpectedResponse
+from .session import Request
 
 if TYPE_CHECKING:
     from .client import Client
-    from .errors import UnexpectedResponse
-    from .session import Request
 
 # The ids that are used in paths, file names, host names and events.
 ID_FIELDS = ("id", "project_id", "branch_id", "endpoint_id")
@@ -34,8 +34,6 @@ class Response(NamedTuple):
 
     def unexpected(self, problem: str) -> UnexpectedResponse:
         """The error for a response that is not what api.md describes; C(problem) says why, without a full stop."""
-        from .errors import UnexpectedResponse  # most responses are as described
-
         message = f"The response to {self.request.method} {self.request.path} is not what the API describes: {problem}."
         return UnexpectedResponse(message, self.request, self.attempts)
 

@@ -5,15 +5,14 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 from .._clock import Clock, Deadline
+from .._secrets import Masker
 from .attempt import AttemptError, end_if_abandoned, run_attempt
+from .backoff import pause_before_retry
 from .connection import Connection
+from .errors import ServiceUnreachable
 from .session import LOCKED, RawResponse, Request, exchange, open_session
-
-if TYPE_CHECKING:
-    from .errors import ServiceUnreachable
 
 # Carried out twice, these have the effect of one request (RFC 9110, 9.2.2).
 REPEATABLE_METHODS = frozenset({"GET", "PUT", "DELETE"})
@@ -22,8 +21,9 @@ REPEATABLE_METHODS = frozenset({"GET", "PUT", "DELETE"})
 class Transport:
     """A session with the service that several threads may use at once."""
 
-    def __init__(self, connection: Connection, clock: Clock):
-        self.connection = connection
+    def __init__(self, connection: Connection, masker: Masker, clock: Clock):
+        self._connection = connection
+        self._masker = masker
         self._clock = clock
         self._session = open_session(connection)
 
@@ -39,7 +39,7 @@ class Transport:
         while True:
             end_if_abandoned()
             attempts += 1
-            seconds = self.connection.api_timeout
+            seconds = self._connection.api_timeout
             if deadline:
                 seconds = min(seconds, deadline.remaining())
             outcome = self._attempt(request, seconds, attempts, acted_before)
@@ -48,8 +48,6 @@ class Transport:
             if response and response.status == LOCKED and not retry_locked:
                 may_retry = False
             if may_retry and attempts <= retries:
-                from .backoff import pause_before_retry  # most tasks meet no error
-
                 pause = pause_before_retry(attempts, response, self._clock.utcnow())
                 if not deadline or pause < deadline.remaining():
                     acted_before = outcome.may_have_acted
@@ -65,10 +63,10 @@ class Transport:
         """The response to one attempt, or the error that it would end with."""
         try:
             status, headers, content = run_attempt(
-                partial(exchange, self._session, self.connection, request, seconds), seconds
+                partial(exchange, self._session, self._connection, request, seconds), seconds
             )
         except AttemptError as failed:
-            from .failures import unreachable_error  # most tasks meet no error
+            from .failures import unreachable_error  # 10 ms that tasks without an error save
 
-            return unreachable_error(failed, self.connection, request, attempts, seconds, acted_before)
+            return unreachable_error(failed, self._connection, self._masker, request, attempts, seconds, acted_before)
         return RawResponse(status, headers, content, attempts, acted_before)

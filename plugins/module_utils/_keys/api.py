@@ -114,14 +114,14 @@ def create_key(client: Client, name: str, known_ids: Collection[int]) -> Created
     try:
         response = client.with_secrets().post("api_keys", body={"key_name": name})
         created = response.object(id=int, key=str)
-        client.hide(created["key"])
+        client.masker.hide(created["key"])
         if why_no_key(created["key"]):
             raise response.unexpected("the field 'key' cannot be a new secret")
     except RequestFailed as error:
         if not error.may_have_acted:
             raise
         raise _unconfirmed_creation(client, name, known_ids, error) from error
-    return CreatedKey(created["key"], {"name": name, **client.connection.masked(_public(created))})
+    return CreatedKey(created["key"], {"name": name, **client.masker.data(_public(created))})
 
 
 def _public(key: Key) -> Key:

@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from .._errors import InvalidOption
+from .._missing import similar
 from .._options import not_blank
 from .._untrusted import displayable
 
@@ -57,8 +58,6 @@ def _selected(params: Mapping[str, Any], option: str, known: Collection[str]) ->
     for value in values or ():
         if value in known:
             continue
-        from .._missing import similar  # most tasks name only known values
-
         shown = displayable(value, 100)
         if near := similar(value, known, MISSPELLED):
             raise InvalidOption(option, f"there is no '{shown}'. Did you mean {near[0]}?")

@@ -19,6 +19,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._http.errors impor
 )
 from ansible_collections.clouddb.control.plugins.module_utils._http.response import Response
 from ansible_collections.clouddb.control.plugins.module_utils._http.session import Request
+from ansible_collections.clouddb.control.plugins.module_utils._secrets import Masker
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EPOCH, FakeClock
 
 ADMIN_SECRET = "secret-of-the-administrator"
@@ -82,10 +83,8 @@ class SimulatedClient:
     def __init__(self, account: SimulatedAccount, secret: str):
         self.account = account
         self.connection = Connection("https://control.example.com/api/v2", secret)
+        self.masker = Masker(secret)
         self.clock: Clock = account.clock.clock
-
-    def hide(self, *secrets: str) -> None:
-        pass
 
     def with_secrets(self) -> SimulatedClient:
         return self

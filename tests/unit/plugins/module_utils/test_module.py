@@ -22,8 +22,8 @@ from ansible_collections.clouddb.control.plugins.module_utils import _errors, _m
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError, SecretFileError
 from ansible_collections.clouddb.control.plugins.module_utils._file_module import FileModule
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
-from ansible_collections.clouddb.control.plugins.module_utils._http.connection import encodings
 from ansible_collections.clouddb.control.plugins.module_utils._module import ControlModule, RunFunction
+from ansible_collections.clouddb.control.plugins.module_utils._secrets import encodings
 from ansible_collections.clouddb.control.plugins.module_utils._untrusted import MAX_MESSAGE_LENGTH
 from ansible_collections.clouddb.control.tests.unit.support.module_main import NAMES_NULLS_IN_LISTS, Outcome, run_main
 
@@ -158,7 +158,7 @@ def test_no_text_quotes_a_key_that_the_task_has_created(error: type[Exception]) 
     created = "created-0123456789"
 
     def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> NoReturn:
-        client.hide(created)
+        client.masker.hide(created)
         # The end of a message would cut the second one.
         raise error(f"{created} {'x' * (MAX_MESSAGE_LENGTH - 60)} {created}")
 
@@ -171,7 +171,7 @@ def test_texts_within_warnings_and_failures_quote_no_created_key() -> None:
     created = "created-0123456789"
 
     def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
-        client.hide(created)
+        client.masker.hide(created)
         if params["color"] == "blue":
             return {"key": created, "warnings": [f"not {created}"]}
         details = {"errors": [{"text": f"not {created}", created: 1}]}

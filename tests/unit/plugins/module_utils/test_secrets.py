@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils._http.connection import may_hold_secrets
 from ansible_collections.clouddb.control.plugins.module_utils._secrets import (
     MASK,
+    Masker,
+    encodings,
     masked,
     masked_text,
+    may_hold_secrets,
     secret_texts,
 )
 
@@ -156,3 +158,22 @@ def test_the_secrets_of_a_body_are_known() -> None:
     body = {"role": {"name": "app", "password": SECRET}, "pin": 123456, "token": "short"}
     assert secret_texts(body, ["pin"]) == {SECRET, "123456"}
     assert secret_texts(None) == set()
+
+
+def test_keys_within_other_keys_are_masked() -> None:
+    """The longest first: the remainder of a longer one could be guessed."""
+    masker = Masker("b" * 12)
+    for key in ("a" + "b" * 12, "c" + "b" * 12 + "c"):
+        masker.hide(key)
+    assert masker.text(f"{'b' * 12} a{'b' * 12} c{'b' * 12}c") == "******** ******** ********"
+
+
+def test_keys_so_short_that_text_may_contain_them_are_not_masked() -> None:
+    masker = Masker()
+    masker.hide("a" * 5, "b" * 6)
+    assert masker.text(f"{'a' * 5} {'b' * 6}") == f"{'a' * 5} ********"
+
+
+def test_encodings_of_a_key() -> None:
+    assert encodings("\"a/\\b'") == {"\"a/\\b'", "\\\"a/\\\\b'", "%22a/%5Cb%27", "%22a%2F%5Cb%27", "\"a/\\\\b\\'"}
+    assert "\ud800" in encodings("\ud800")

@@ -93,7 +93,7 @@ def test_fields_reduce_each_project(client: Client) -> None:
 
 
 def test_a_task_without_errors_loads_no_more_than_it_needs() -> None:
-    """Each file takes about a millisecond, and uuid takes five."""
+    """Each file takes about a millisecond, and those about failures take ten."""
     root = next(
         str(folder.parent) for folder in Path(__file__).absolute().parents if folder.name == "ansible_collections"
     )
@@ -103,5 +103,4 @@ def test_a_task_without_errors_loads_no_more_than_it_needs() -> None:
         [sys.executable, "-c", program], env=environment, stdout=subprocess.PIPE, text=True, check=True
     )
     own = {name.rpartition(".")[2] for name in done.stdout.split() if ".module_utils." in name and "clouddb" in name}
-    assert own.isdisjoint({"_secrets", "_missing", "_timestamps", "failures"}) and len(own) <= 14
-    assert "uuid" not in done.stdout.split()
+    assert own.isdisjoint({"_timestamps", "failures"}) and len(own) <= 19

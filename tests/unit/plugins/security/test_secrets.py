@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 from ansible.module_utils import basic
 
-from ansible_collections.clouddb.control.plugins.module_utils._http.connection import Connection, encodings
+from ansible_collections.clouddb.control.plugins.module_utils._http.connection import Connection
 from ansible_collections.clouddb.control.plugins.module_utils._http.errors import StatusError
 from ansible_collections.clouddb.control.plugins.module_utils._http.response import Response
 from ansible_collections.clouddb.control.plugins.module_utils._http.session import RawResponse, Request
 from ansible_collections.clouddb.control.plugins.module_utils._keys.api import CreatedKey, create_key
+from ansible_collections.clouddb.control.plugins.module_utils._secrets import encodings
 from ansible_collections.clouddb.control.tests.unit.support.each_module import EACH_MODULE, name_of
 from ansible_collections.clouddb.control.tests.unit.support.module_main import run_main
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import Serve
@@ -51,6 +52,17 @@ def test_errors_do_not_quote_other_keys_of_the_task(serve: Serve) -> None:
         served.client.delete("api_keys", 7)
     assert error.value.details["message"] == "not ********, ******** or short"
     assert created not in str(error.value.as_result())
+
+
+def test_neither_client_quotes_the_key_of_the_other(serve: Serve) -> None:
+    other = "other-key-0123456789"
+    echo = reply({"message": f"{SPECIAL_KEY} {other}", "name": f"{SPECIAL_KEY} {other}"}, 500)
+    served = serve(echo, echo, api_key=SPECIAL_KEY, api_retries=0)
+    for client in (served.client.with_api_key(other), served.client):
+        with pytest.raises(StatusError) as error:
+            client.get("projects")
+        assert error.value.details["message"] == "******** ********"
+        assert_no_key(str(error.value.as_result()))
 
 
 @pytest.mark.parametrize(("module", "options"), EACH_MODULE, ids=[name_of(module) for module, _options in EACH_MODULE])

@@ -19,10 +19,12 @@ from ansible_collections.clouddb.control.plugins.module_utils._http.connection i
 from ansible_collections.clouddb.control.plugins.module_utils._http.errors import ServiceUnreachable
 from ansible_collections.clouddb.control.plugins.module_utils._http.failures import status_error, unreachable_error
 from ansible_collections.clouddb.control.plugins.module_utils._http.session import BodyError, RawResponse, Request
+from ansible_collections.clouddb.control.plugins.module_utils._secrets import Masker
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
 
 URL = "https://control.example.com/api/v2"
 CONNECTION = Connection(URL, "the-secret-key")
+MASKER = Masker(CONNECTION.api_key)
 POST = Request("POST", "/api_keys", "request-1", body={})
 GET = POST._replace(method="GET")
 
@@ -39,7 +41,9 @@ def unreachable(
     seconds: float = 30.0,
     acted_before: bool = False,
 ) -> ServiceUnreachable:
-    error = unreachable_error(AttemptError(cause, was_sent), CONNECTION, request, attempts, seconds, acted_before)
+    error = unreachable_error(
+        AttemptError(cause, was_sent), CONNECTION, MASKER, request, attempts, seconds, acted_before
+    )
     assert isinstance(error, ServiceUnreachable)
     assert error.details == {
         "method": request.method,
@@ -271,8 +275,8 @@ MOVED = (
 NOT_TODAY = b'{"message": "not today"}'
 
 
-def message_of(response: RawResponse, request: Request = GET, connection: Connection = CONNECTION) -> str:
-    return str(status_error(response, connection, request, FakeClock().clock))
+def message_of(response: RawResponse, request: Request = GET, base_url: str = URL) -> str:
+    return str(status_error(response, base_url, MASKER, request, FakeClock().clock))
 
 
 @pytest.mark.parametrize(
@@ -305,12 +309,12 @@ def test_messages_of_statuses(response: RawResponse, message: str) -> None:
 )  # fmt: skip
 def test_404_says_what_to_check(base: str, path: str, content: bytes, advice: str) -> None:
     base_url = f"https://control.example.com{base}"
-    message = message_of(raw(404, content), GET._replace(path=path), Connection(base_url, "the-secret-key"))
+    message = message_of(raw(404, content), GET._replace(path=path), base_url)
     assert message.endswith(f" {advice.format(base=base_url)}")
 
 
 def test_an_error_status_after_an_attempt_that_may_have_acted() -> None:
-    error = status_error(raw(404, acted_before=True, attempts=2), CONNECTION, POST, FakeClock().clock)
+    error = status_error(raw(404, acted_before=True, attempts=2), URL, MASKER, POST, FakeClock().clock)
     assert " after 2 attempts. An earlier attempt may have been carried out. " in str(error)
     assert error.may_have_acted
 
@@ -367,7 +371,7 @@ REASONS: dict[str, tuple[object, str, str | None]] = {
 @pytest.mark.parametrize("body, reason, code", REASONS.values())
 def test_the_reason_of_the_service(body: object, reason: str, code: str | None) -> None:
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
-    error = status_error(raw(409, content), CONNECTION, POST, FakeClock().clock)
+    error = status_error(raw(409, content), URL, MASKER, POST, FakeClock().clock)
     assert str(error) == f"POST /api_keys returned 409 Conflict{f': {reason}' if reason else '.'}"
     assert error.details.get("code") == code
 
@@ -375,13 +379,13 @@ def test_the_reason_of_the_service(body: object, reason: str, code: str | None) 
 @pytest.mark.parametrize("content", [b"", b" \n", b"\n<!DOCTYPE html><title>Sign in</title>"])
 @pytest.mark.parametrize("status, is_blamed", [(304, True), (400, True), (403, True), (429, False), (503, False)])
 def test_base_url_is_blamed_for_html_and_empty_bodies(content: bytes, status: int, is_blamed: bool) -> None:
-    error = status_error(raw(status, content), CONNECTION, POST, FakeClock().clock)
+    error = status_error(raw(status, content), URL, MASKER, POST, FakeClock().clock)
     assert ("Check base_url" in str(error), "message" in error.details) == (is_blamed, False)
 
 
 @pytest.mark.parametrize("status", [200, 303])
 def test_bodies_of_other_statuses_are_not_quoted(status: int) -> None:
-    error = status_error(raw(status, SECRET_RESPONSE.encode()), CONNECTION, POST, FakeClock().clock)
+    error = status_error(raw(status, SECRET_RESPONSE.encode()), URL, MASKER, POST, FakeClock().clock)
     assert "the-new-secret" not in str(error.as_result())
 
 
@@ -397,5 +401,5 @@ def test_an_error_in_an_unknown_encoding_is_quoted_only_if_it_was_decoded(
 
 def test_an_error_status_carries_retry_after() -> None:
     headers = {"Retry-After": "Sat, 21 Nov 2026 08:00:42 GMT"}
-    assert status_error(raw(429, **headers), CONNECTION, POST, FakeClock().clock).retry_after == 42
-    assert status_error(raw(429), CONNECTION, POST, FakeClock().clock).retry_after is None
+    assert status_error(raw(429, **headers), URL, MASKER, POST, FakeClock().clock).retry_after == 42
+    assert status_error(raw(429), URL, MASKER, POST, FakeClock().clock).retry_after is None
