@@ -21,6 +21,9 @@ if sys.version_info < (3, 9):  # noqa: UP036
 
 from ._untrusted import MAX_MESSAGE_LENGTH, displayable, walk
 
+# The result of a task, or a part of it.
+Result = dict[str, Any]
+
 
 def sentence(text: object) -> str:
     """The text, ended by one full stop or question mark, so that another sentence can follow it."""

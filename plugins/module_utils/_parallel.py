@@ -11,7 +11,7 @@ from queue import SimpleQueue
 from typing import Any, Callable, TypeVar
 
 Argument = TypeVar("Argument")
-Result = TypeVar("Result")
+Value = TypeVar("Value")
 
 
 class Worker(threading.Thread):
@@ -23,7 +23,7 @@ class Worker(threading.Thread):
         super().__init__(target=work, name="clouddb.control worker", daemon=True)
 
 
-def in_parallel(function: Callable[[Argument], Result], arguments: Sequence[Argument], workers: int) -> list[Result]:
+def in_parallel(function: Callable[[Argument], Value], arguments: Sequence[Argument], workers: int) -> list[Value]:
     """The results in the order of the arguments, computed by at most C(workers) threads.
 
     The first exception is raised at once. Calls that have not begun are dropped, running calls are abandoned.
@@ -46,7 +46,7 @@ def in_parallel(function: Callable[[Argument], Result], arguments: Sequence[Argu
                 ended.put((index, None, error))
 
     threads = [Worker(work) for _worker in range(min(workers, len(arguments)))]
-    results: dict[int, Result] = {}
+    results: dict[int, Value] = {}
     try:
         for thread in threads:
             thread.start()

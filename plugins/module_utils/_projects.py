@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 from ._errors import InvalidOption
 from ._http.client import Client
-from ._http.response import Response, pages
+from ._http.pages import pages
+from ._http.response import Response
 from ._options import Fields, identifier, not_blank, query_parameters
 
 

@@ -199,7 +199,7 @@ from ..module_utils._options import NOT_CREATED_ID, Fields, checked_fields, iden
 from ..module_utils._projects import checked_query
 from ..module_utils._timestamps import moment
 
-Result = TypeVar("Result")
+Value = TypeVar("Value")
 # The options that cannot be combined with operation_id.
 FILTERS = ("status", "action", "branch_id", "endpoint_id", "created_after", "updated_after", "max_results")
 
@@ -217,7 +217,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
     if operation_ids is not None and project_id is None:
         raise InvalidOption("project", "is missing. Set project or project_id to that of operation_id.")
 
-    def in_projects(function: Callable[[str], Result]) -> tuple[list[Result], list[str]]:
+    def in_projects(function: Callable[[str], Value]) -> tuple[list[Value], list[str]]:
         return map_account(client, function, workers, query) if project_id is None else ([function(project_id)], [])
 
     operations: list[Operation] = []

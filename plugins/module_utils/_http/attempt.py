@@ -13,7 +13,7 @@ import threading
 from contextlib import suppress
 from typing import Any, Callable, TypeVar
 
-Result = TypeVar("Result")
+Value = TypeVar("Value")
 
 
 class AttemptError(Exception):
@@ -77,7 +77,7 @@ class Attempt(threading.Thread):
             return self.was_sent
 
 
-def run_attempt(work: Callable[[], Result], seconds: float) -> Result:
+def run_attempt(work: Callable[[], Value], seconds: float) -> Value:
     """The work's result if it ends within C(seconds). Raises AttemptError."""
     if seconds <= 0:
         raise AttemptError(None, was_sent=False)
@@ -97,5 +97,5 @@ def run_attempt(work: Callable[[], Result], seconds: float) -> Result:
         raise AttemptError(None, was_sent)
     if attempt.error is not None:
         raise AttemptError(attempt.error, attempt.was_sent)
-    result: Result = attempt.result
+    result: Value = attempt.result
     return result

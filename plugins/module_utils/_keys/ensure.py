@@ -5,9 +5,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Callable, NamedTuple
+from typing import Callable, NamedTuple
 
-from .._errors import SecretFileError
+from .._errors import Result, SecretFileError
 from .._files.secret_file import SecretFile
 from .._http.client import Client
 from .._http.errors import RequestFailed
@@ -29,8 +29,6 @@ from .api import (
     revoke_key,
     with_new_key,
 )
-
-Result = dict[str, Any]
 
 
 class _Keys(NamedTuple):

@@ -12,14 +12,15 @@ from typing import Any, Callable, NamedTuple, TypeVar
 
 from .._http.client import Client
 from .._http.errors import NotFound
-from .._http.response import Page, Response, pages
+from .._http.pages import Page, pages
+from .._http.response import Response
 from .._options import Fields
 from .._parallel import in_parallel
 from .._projects import list_projects
 from .._timestamps import BEGINNING, timestamp_of
 from .._untrusted import displayable, without_templates
 
-Result = TypeVar("Result")
+Value = TypeVar("Value")
 Operation = dict[str, Any]
 Summary = dict[str, Any]
 PAGE_SIZE = 100
@@ -154,7 +155,7 @@ def find_operations(client: Client, project_id: str, operation_ids: Sequence[str
     return newest_first(operation for operation in found if operation)
 
 
-def _result_or_none(function: Callable[[str], Result], argument: str) -> Result | None:
+def _result_or_none(function: Callable[[str], Value], argument: str) -> Value | None:
     try:
         return function(argument)
     except NotFound:
@@ -184,8 +185,8 @@ def summed(summaries: Iterable[Summary]) -> Summary:
 
 
 def map_account(
-    client: Client, function: Callable[[str], Result], workers: int, query: Mapping[str, Any] | None
-) -> tuple[list[Result], list[str]]:
+    client: Client, function: Callable[[str], Value], workers: int, query: Mapping[str, Any] | None
+) -> tuple[list[Value], list[str]]:
     """The function's result for the id of each project of the account, and warnings about projects that are missing.
 
     C(query) is sent with each request for the list of projects.
@@ -196,8 +197,8 @@ def map_account(
 
 
 def map_projects(
-    project_ids: Sequence[str], function: Callable[[str], Result], workers: int
-) -> tuple[dict[str, Result], list[str]]:
+    project_ids: Sequence[str], function: Callable[[str], Value], workers: int
+) -> tuple[dict[str, Value], list[str]]:
     """The function's result by the id of each project, C(workers) of them in parallel.
 
     A project that is deleted meanwhile is left out with a warning; any other error is raised.

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 from typing import Any, NamedTuple
 
+from .._errors import Result
 from .._http.client import Client
 from .._http.errors import RequestFailed
 from .._keys.api import (
@@ -21,7 +22,6 @@ from .._keys.api import (
     retry_advice,
     revoke_key,
 )
-from .._keys.ensure import Result
 from .policy import KINDS, SURPLUS_KINDS, Finding, Policy, label, review
 
 OWN_KEY = "It is the task's own key (own_key)."

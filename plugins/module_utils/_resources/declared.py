@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from .._errors import ClouddbError, InvalidOption
+from .._errors import ClouddbError, InvalidOption, Result
 from .._http.client import Client
 from .._http.errors import RequestFailed, StatusError
 from .._operations.wait import WAIT_OPTIONS, Limits, limits_from
@@ -17,7 +17,7 @@ from .compare import contains
 from .engine import Engine
 from .goal import ACT, CHANGE, CREATE, DELETE, ENSURE, Find, Goal, ResourceRequest
 from .kinds import Action, Kind
-from .outcome import Result, result_of
+from .outcome import result_of
 from .parents import ResourceNotFound, branch_id_from, project_id_from, query_of
 from .preview import preview
 

@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 from datetime import timedelta
 
-from .._errors import InvalidOption
+from .._errors import InvalidOption, Result
 from .._http.client import SUCCESS, Client
 from .._http.errors import RequestFailed, StatusError, UnexpectedResponse
 from .._http.response import Response
@@ -27,7 +27,6 @@ from .journal import Journal
 from .lookup import label_of
 from .observe import Observation, observe, shown_resource
 from .outcome import (
-    Result,
     no_match,
     overdue,
     unknown_outcome,

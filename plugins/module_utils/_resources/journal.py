@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from .._errors import Result
 from .._http.errors import RequestFailed
 from .._operations.api import Operation
 from .compare import contains, differing, fields_of
 from .goal import CHANGE, CREATE, Goal, Resource, ResourceRequest
-from .outcome import Result, created_differently, ignored_fields_warning, result_of
+from .outcome import created_differently, ignored_fields_warning, result_of
 from .waiting import Waiting
 
 

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 from .._errors import ClouddbError, InvalidOption
 from .._http.client import Client
-from .._http.response import Response, pages
+from .._http.pages import pages
+from .._http.response import Response
 from .._projects import incomplete_list, unavailable_ids
 from .._untrusted import displayable
 from .compare import contains, fields_of

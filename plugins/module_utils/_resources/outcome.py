@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .._errors import ClouddbError
+from .._errors import ClouddbError, Result
 from .._http.errors import RequestFailed
 from .._operations.wait_failure import WaitFailed
 from .._untrusted import displayable
@@ -17,8 +17,6 @@ from .lookup import MAX_NAMED, ResourceError, label_of
 from .observe import Observation
 from .parents import ResourceNotFound
 from .state import ABSENT, DELETING, UNFINISHED
-
-Result = dict[str, Any]
 
 
 def result_of(before: Resource | None = None, after: Resource | None = None, **fields: Any) -> Result:

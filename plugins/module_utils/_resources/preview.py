@@ -4,13 +4,14 @@
 
 from __future__ import annotations
 
+from .._errors import Result
 from .._http.client import Client
 from .compare import fields_of, with_fields
 from .engine import FAIL, require_fixed, step_for
 from .goal import DELETE, Goal
 from .lookup import label_of
 from .observe import Observation, observe
-from .outcome import Result, result_of, will_fail
+from .outcome import result_of, will_fail
 from .state import ABSENT, BROKEN, DELETING
 
 

@@ -4,13 +4,14 @@
 
 from __future__ import annotations
 
+from .._errors import Result
 from .._http.client import SUCCESS, Client
 from .._http.errors import NotFound
 from .._http.response import Response
 from .goal import Find, Goal, ResourceRequest, fill, placeholders
 from .lookup import find_resource, list_resources, require_array, select
 from .observe import Observation, shown_resource
-from .outcome import Result, no_match, result_of, will_fail
+from .outcome import no_match, result_of, will_fail
 from .state import ABSENT
 
 

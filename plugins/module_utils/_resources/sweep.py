@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from .._clock import Deadline
-from .._errors import ClouddbError
+from .._errors import ClouddbError, Result
 from .._http.client import Client
 from .._operations.api import time_of_creation
 from .._operations.wait import limits_from
@@ -21,7 +21,6 @@ from .declared import deletion, module_result, reach
 from .goal import Find, Resource
 from .kinds import BRANCH
 from .lookup import ResourceError, label_of, list_resources
-from .outcome import Result
 from .parents import project_id_from
 from .refusals import reason_to_keep
 from .state import DELETING, own_state

@@ -9,9 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from .._errors import InvalidOption
+from .._errors import InvalidOption, Result
 from .._keys.api import Key, numbered
-from .._keys.ensure import Result
 from .._timestamps import parse_timestamp, timestamp_of
 from .confirmation import Confirmation, RotationRefused, names_text, recorded_keys
 from .record import KnownKey, checksum, keys_as_json

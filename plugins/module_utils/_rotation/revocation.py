@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import NoReturn
 
-from .._errors import ClouddbError, InvalidOption, sentence
+from .._errors import ClouddbError, InvalidOption, Result, sentence
 from .._http.client import Client
 from .._http.errors import RequestFailed
 from .._keys.api import Key, as_revoked, not_revoked, numbered, revoke_key
-from .._keys.ensure import Result, revoke_all
+from .._keys.ensure import revoke_all
 from .._timestamps import BEGINNING, timestamp_of
 from .confirmation import MAX_AGE, NAMED_HOSTS, Confirmation, RotationRefused, names_text
 from .plan import Rotation, remain

@@ -54,7 +54,7 @@ class CompleteList(NamedTuple):
 
 
 # None: there is no such project.
-Result = Union[CompleteList, PollResult, RequestFailed, None]
+Polled = Union[CompleteList, PollResult, RequestFailed, None]
 
 
 class Follower:
@@ -76,7 +76,7 @@ class Follower:
         self._checkpoint = Checkpoint(options.state_file, options.connection.base_url, clock)
         self._projects: dict[str, FollowedProject] = {}
         self._deleted: dict[str, FollowedProject] = {}
-        self._running: dict[asyncio.Future[Result], str] = {}
+        self._running: dict[asyncio.Future[Polled], str] = {}
         # The failures in a row, and when the next poll may begin.
         self._failures = 0
         self._resume_at = clock.monotonic()
@@ -137,7 +137,7 @@ class Follower:
 
     # Poll
 
-    def _poll(self, name: str) -> Result:
+    def _poll(self, name: str) -> Polled:
         """Send the requests of one poll, in a thread of its own; changes nothing."""
         try:
             return self._list() if name == PROJECT_LIST else read_operations(self._client, self._projects[name])
@@ -153,7 +153,7 @@ class Follower:
         # The service's clock may be unknown before.
         return CompleteList(found, self._client.service_now() - timedelta(seconds=seconds), seconds)
 
-    async def _process(self, name: str, result: Result) -> None:
+    async def _process(self, name: str, result: Polled) -> None:
         """Act on the result of a poll. Raises an error that retrying can't fix."""
         if isinstance(result, RequestFailed):
             is_first_list = name == PROJECT_LIST and not self._is_connected
@@ -306,9 +306,9 @@ class Follower:
         return State(self._new_since, {**self._deleted, **self._projects}, self._is_local_time)
 
 
-async def in_thread(function: Callable[[str], Result], name: str) -> Result:
+async def in_thread(function: Callable[[str], Polled], name: str) -> Polled:
     """The function's result. Unlike that of asyncio.to_thread, the thread is abandoned when the caller is cancelled."""
-    outcome: concurrent.futures.Future[Result] = concurrent.futures.Future()
+    outcome: concurrent.futures.Future[Polled] = concurrent.futures.Future()
 
     def work() -> None:
         # It is cancelled with the caller.

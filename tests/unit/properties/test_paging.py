@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.clouddb.control.plugins.module_utils._http.response import pages
+from ansible_collections.clouddb.control.plugins.module_utils._http.pages import pages
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import scripted
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import Reply, ScriptedService, reply
 

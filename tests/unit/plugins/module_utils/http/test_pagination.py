@@ -15,7 +15,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._http.errors impor
     StatusError,
     UnexpectedResponse,
 )
-from ansible_collections.clouddb.control.plugins.module_utils._http.response import pages
+from ansible_collections.clouddb.control.plugins.module_utils._http.pages import pages
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import Serve, page
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import Reply, reply
 
