@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from datetime import datetime, timedelta
 
 import pytest
 import requests
@@ -72,6 +73,11 @@ class Service:
 
     def advance(self, seconds):
         return self.ok("PUT", "/_sandbox/clock", json={"advance": seconds})
+
+    def later(self, days):
+        """The time of the sandbox's clock in so many days."""
+        now = datetime.fromisoformat(self.ok("GET", "/_sandbox/clock")["now"].replace("Z", "+00:00"))
+        return (now + timedelta(days=days)).isoformat()
 
     def fault(self, kind, **details):
         return self.ok("POST", "/_sandbox/faults", json={"kind": kind, **details})

@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
-
 import pytest
 
 PROJECT = "wispy-lake-12345678"
@@ -18,12 +16,6 @@ def names(service):
 
 def status_of(response):
     return response.status_code, response.json()["code"]
-
-
-def later(service, days):
-    """The time of the sandbox's clock in so many days."""
-    now = datetime.fromisoformat(service.ok("GET", "/_sandbox/clock")["now"].replace("Z", "+00:00"))
-    return (now + timedelta(days=days)).isoformat()
 
 
 def test_get_returns_the_list_item(service):
@@ -129,7 +121,7 @@ def test_default_branch_cannot_be_deleted(service):
 
 def test_default_and_protected_branches_cannot_expire(service):
     """Otherwise the project would have no default branch, and could not be deleted."""
-    expires = {"expires_at": later(service, days=1)}
+    expires = {"expires_at": service.later(days=1)}
     path = service.create_finished_branch(branch=expires)
     for changed, fields in (
         (f"{BRANCHES}/{service.default_branch()}", expires),
@@ -144,7 +136,7 @@ def test_default_and_protected_branches_cannot_expire(service):
 def test_time_at_which_no_branch_can_expire_gets_422(service, days):
     """As in the public service, it is in the future, and at most 30 days ahead."""
     path = service.create_finished_branch()
-    changed = {"branch": {"name": "x", "expires_at": later(service, days=days)}}
+    changed = {"branch": {"name": "x", "expires_at": service.later(days=days)}}
     for method, target in (("PATCH", path), ("POST", BRANCHES)):
         before = service.ok("GET", BRANCHES)
         assert service.request(method, target, json=changed).status_code == 422
@@ -152,7 +144,7 @@ def test_time_at_which_no_branch_can_expire_gets_422(service, days):
 
 
 def test_expired_branch_is_gone(service):
-    path = service.create_finished_branch(branch={"expires_at": later(service, days=30)})
+    path = service.create_finished_branch(branch={"expires_at": service.later(days=30)})
     service.advance(29 * 86400)
     assert service.ok("GET", path)
     service.advance(86400)

@@ -125,6 +125,22 @@ def test_connection_uri(service, branch):
     assert host not in hosts.values()
 
 
+def test_connection_uri_of_another_compute_and_of_the_pooler(service):
+    """Without endpoint_id, it is that of the read_write compute."""
+    replica, writer = {"type": "read_only"}, {"type": "read_write"}
+    created = service.create_branch(endpoints=[replica, writer])
+    params = {"database_name": "clouddb", "role_name": "clouddb_owner", "branch_id": created["branch"]["id"]}
+    replica, writer = created["endpoints"]
+
+    def host(**more):
+        return urlsplit(service.ok("GET", CONNECTION_URI, params={**params, **more})["uri"]).hostname
+
+    assert (host(), host(endpoint_id=replica["id"])) == (writer["host"], replica["host"])
+    assert host(pooled="true", endpoint_id=replica["id"]) == replica["host"].replace(".", "-pooler.", 1)
+    del params["branch_id"]
+    assert service.get(CONNECTION_URI, **params, endpoint_id=replica["id"]).status_code == 404
+
+
 @pytest.mark.parametrize(
     "params, status",
     [

@@ -1,0 +1,167 @@
+# Copyright (c) clouddb.control contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Computes, which the API calls endpoints."""
+
+from __future__ import annotations
+
+import pytest
+
+PROJECT = "wispy-lake-12345678"
+ENDPOINTS = f"projects/{PROJECT}/endpoints"
+
+
+@pytest.fixture
+def branch(service):
+    """The path of a branch without a compute."""
+    return service.create_finished_branch(endpoints=[])
+
+
+@pytest.fixture
+def compute(service):
+    """The path of an active compute."""
+    created = service.create_branch(endpoints=[{"type": "read_write"}])
+    service.advance(5)
+    return f"{ENDPOINTS}/{created['endpoints'][0]['id']}"
+
+
+def create(service, branch, **fields):
+    fields = {"branch_id": branch.rsplit("/", 1)[1], "type": "read_write", **fields}
+    return service.request("POST", ENDPOINTS, json={"endpoint": fields})
+
+
+def state_of(service, compute):
+    return service.ok("GET", compute)["endpoint"]["current_state"]
+
+
+def actions_of(response):
+    return [operation["action"] for operation in response["operations"]]
+
+
+def test_create_and_delete(service, branch):
+    """It is `init` until it has started, and locks its branch. A second deletion gets 204."""
+    created = create(service, branch, autoscaling_limit_max_cu=2, suspend_timeout_seconds=-1, name="web").json()
+    compute = f"{ENDPOINTS}/{created['endpoint']['id']}"
+    assert actions_of(created) == ["start_compute"]
+    assert created["operations"][0]["endpoint_id"] == created["endpoint"]["id"]
+    assert created["endpoint"]["current_state"] == "init"
+    assert created["endpoint"].items() >= {"autoscaling_limit_max_cu": 2, "suspend_timeout_seconds": -1}.items()
+    assert create(service, branch, type="read_only").status_code == 423
+    service.advance(5)
+    current = service.ok("GET", compute)["endpoint"]
+    assert current == {**created["endpoint"], "current_state": "active"}
+    assert service.ok("GET", f"{branch}/endpoints") == {"endpoints": [current]}
+    assert actions_of(service.ok("DELETE", compute)) == ["suspend_compute"]
+    assert service.request("DELETE", compute).status_code == 204
+    assert service.ok("GET", f"{branch}/endpoints") == {"endpoints": []}
+
+
+def test_branch_has_one_read_write_compute_and_any_number_of_others(service, compute):
+    branch = f"projects/{PROJECT}/branches/{service.ok('GET', compute)['endpoint']['branch_id']}"
+    for _replica in range(2):
+        assert create(service, branch, type="read_only").status_code == 201
+        service.advance(5)
+    assert create(service, branch).status_code == 409
+    types = [endpoint["type"] for endpoint in service.ok("GET", f"{branch}/endpoints")["endpoints"]]
+    assert types == ["read_write", "read_only", "read_only"]
+    assert actions_of(service.ok("DELETE", branch)) == ["suspend_compute"] * 3
+
+
+@pytest.mark.parametrize(
+    ("fields", "status"),
+    [
+        ({"type": "other"}, 400),
+        ({"suspend_timeout_seconds": 59}, 400),
+        ({"autoscaling_limit_min_cu": 0.2}, 400),
+        ({"autoscaling_limit_min_cu": 2, "autoscaling_limit_max_cu": 1}, 422),
+        ({"region_id": "aws-us-east-2"}, 422),
+        ({"branch_id": "none"}, 404),
+    ],
+)
+def test_invalid_compute_is_refused(service, branch, fields, status):
+    assert create(service, branch, **fields).status_code == status
+    assert service.ok("GET", f"{branch}/endpoints") == {"endpoints": []}
+
+
+def test_update_changes_the_fields_that_are_given(service, compute):
+    before = service.ok("GET", compute)["endpoint"]
+    changes = {"autoscaling_limit_min_cu": 1, "autoscaling_limit_max_cu": 4, "settings": {"pg_settings": {"a": "1"}}}
+    changed = service.ok("PATCH", compute, json={"endpoint": changes})
+    assert (actions_of(changed), changed["endpoint"].pop("updated_at") > before["updated_at"]) == (
+        ["apply_config"],
+        True,
+    )
+    del before["updated_at"]
+    assert changed["endpoint"] == {**before, **changes}
+    service.advance(5)
+    assert service.request("PATCH", compute, json={"endpoint": {"autoscaling_limit_max_cu": 0.5}}).status_code == 422
+
+
+def test_start_and_suspend(service, compute):
+    """The state changes when the operation is finished. Nothing is started if it is the wanted one."""
+    for action, state in (("suspend", "idle"), ("start", "active")):
+        before = state_of(service, compute)
+        response = service.ok("POST", f"{compute}/{action}")
+        assert actions_of(response) == [f"{action}_compute"]
+        assert response["endpoint"]["current_state"] == state_of(service, compute) == before
+        assert service.request("POST", f"{compute}/{action}").status_code == 423
+        service.advance(5)
+        assert state_of(service, compute) == state
+        assert service.ok("POST", f"{compute}/{action}")["operations"] == []
+
+
+def test_restart(service, compute):
+    assert actions_of(service.ok("POST", f"{compute}/restart")) == ["suspend_compute", "start_compute"]
+    service.advance(5)
+    assert state_of(service, compute) == "active"
+
+
+def test_failed_start_leaves_the_state(service, compute):
+    """Until the platform itself changes it."""
+    service.ok("POST", f"{compute}/suspend")
+    service.advance(5)
+    service.plan([[0, "failed"]], action="start_compute")
+    service.ok("POST", f"{compute}/start")
+    assert state_of(service, compute) == "idle"
+    service.ok("POST", f"{compute}/start")
+    service.advance(5)
+    assert state_of(service, compute) == "active"
+
+
+@pytest.mark.parametrize(("timeout", "seconds"), [(0, 300), (60, 60), (7200, 7200), (-1, None)])
+def test_platform_suspends_an_unused_compute_after_its_timeout(service, branch, timeout, seconds):
+    compute = f"{ENDPOINTS}/{create(service, branch, suspend_timeout_seconds=timeout).json()['endpoint']['id']}"
+    if seconds is None:
+        service.advance(7 * 86400)
+        assert state_of(service, compute) == "active"
+    else:
+        service.advance(seconds - 1)
+        assert state_of(service, compute) == "active"
+        service.advance(1)
+        assert state_of(service, compute) == "idle"
+
+
+def test_suspended_compute_stays_so_until_the_platform_starts_it(service, compute):
+    service.ok("POST", f"{compute}/suspend")
+    service.advance(7000)
+    assert state_of(service, compute) == "idle"
+    service.advance(200)
+    assert state_of(service, compute) == "active"
+
+
+@pytest.mark.parametrize("method", ["GET", "PATCH", "start", "suspend", "restart"])
+def test_compute_of_another_project_gets_404(service, compute, method):
+    other = service.ok("POST", "projects", json={"project": {}})["project"]["id"]
+    path = compute.replace(PROJECT, other)
+    if method == "PATCH":
+        response = service.request(method, path, json={"endpoint": {}})
+    else:
+        response = service.get(path) if method == "GET" else service.request("POST", f"{path}/{method}")
+    assert response.status_code == 404
+
+
+def test_deletion_that_lingers(service, compute):
+    service.fault("lingering_deletion", seconds=60)
+    service.ok("DELETE", compute)
+    assert service.get(compute).status_code == 200
+    service.advance(60)
+    assert service.get(compute).status_code == 404

@@ -1,0 +1,95 @@
+# Copyright (c) clouddb.control contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The organization of the account, its keys, and keys that are limited to a project."""
+
+from __future__ import annotations
+
+import pytest
+
+PROJECT = "wispy-lake-12345678"
+ORG = "org-sandbox-12345678"
+KEYS = f"organizations/{ORG}/api_keys"
+
+
+def create_key(service, **body):
+    return service.ok("POST", KEYS, json={"key_name": "ci", **body})
+
+
+def test_projects_belong_to_the_organization(service):
+    (organization,) = service.ok("GET", "users/me/organizations")["organizations"]
+    (project,) = service.ok("GET", "projects", params={"org_id": organization["id"]})["projects"]
+    assert (organization["id"], project["org_id"]) == (ORG, ORG)
+
+
+def test_keys_of_the_organization(service):
+    """They are listed beside the user's own keys, without `last_used_at` until they are used."""
+    own = service.keys()
+    created = create_key(service)
+    assert created.keys() == {"id", "key", "name", "created_at", "created_by"}
+    (listed,) = service.ok("GET", KEYS)
+    assert (listed["id"], listed["name"], "last_used_at" in listed) == (created["id"], "ci", False)
+    assert [key["id"] for key in service.keys()] == [key["id"] for key in own]
+    key = service.as_key(created["key"])
+    assert key.get("projects").status_code == 200
+    assert "last_used_at" in service.ok("GET", KEYS)[0]
+    assert service.request("DELETE", f"api_keys/{created['id']}").status_code == 404
+    assert service.ok("DELETE", f"{KEYS}/{created['id']}")["revoked"] is True
+    assert key.get("projects").status_code == 401
+    assert service.request("DELETE", f"{KEYS}/{own[0]['id']}").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("GET", "organizations/org-1/api_keys", None),
+        ("POST", "organizations/org-1/api_keys", {"key_name": "ci"}),
+        ("DELETE", "organizations/org-1/api_keys/1", None),
+        ("POST", KEYS, {"key_name": "ci", "project_id": "none"}),
+    ],
+)
+def test_unknown_organization_or_project_gets_404(service, method, path, body):
+    assert service.request(method, path, json=body).status_code == 404
+    assert service.ok("GET", KEYS) == []
+
+
+def test_key_that_is_limited_to_a_project(service):
+    """Everything else gets 404, even lists."""
+    other = service.ok("POST", "projects", json={"project": {}})["project"]["id"]
+    created = create_key(service, project_id=PROJECT)
+    assert created["project_id"] == service.ok("GET", KEYS)[0]["project_id"] == PROJECT
+    key = service.as_key(created["key"])
+    for path in ("projects", f"projects/{other}", f"projects/{PROJECT}9", "api_keys", KEYS, "users/me", "nowhere"):
+        assert key.get(path).status_code == 404, path
+    assert key.request("POST", "projects", json={"project": {}}).status_code == 404
+    for path in (f"projects/{PROJECT}", f"projects/{PROJECT}/branches", "users/me/organizations"):
+        assert key.get(path).status_code == 200, path
+    assert len(service.ok("GET", "projects")["projects"]) == 2
+
+
+def test_org_id_is_required(serve):
+    """By the seed, after each start, unless the key implies it."""
+    seed = {"projects": [{"name": "shop"}], "require_org_id": True}
+    for _start in range(2):
+        service = serve(seed)
+        assert service.get("projects").status_code == 400
+        assert len(service.ok("GET", "projects", params={"org_id": ORG})["projects"]) == 1
+        assert service.as_key(create_key(service)["key"]).get("projects").status_code == 200
+
+
+def test_settings_of_a_project(service):
+    """A change replaces the settings that it names, and starts an operation."""
+    path = f"projects/{PROJECT}"
+    assert service.ok("GET", path)["project"]["settings"] == {}
+    quota, ips = {"quota": {"active_time_seconds": 60}}, {"allowed_ips": {"ips": ["192.0.2.1"]}}
+    for settings in (quota, ips):
+        changed = service.ok("PATCH", path, json={"project": {"settings": settings}})
+        assert [operation["action"] for operation in changed["operations"]] == ["apply_config"]
+        service.advance(5)
+    assert service.ok("GET", path)["project"]["settings"] == {**quota, **ips}
+    created = service.ok("POST", "projects", json={"project": {"settings": ips}})["project"]
+    assert created["settings"] == ips
+
+
+def test_no_snapshots(service):
+    assert service.ok("GET", f"projects/{PROJECT}/snapshots") == {"snapshots": []}
+    assert service.get("projects/none/snapshots").status_code == 404
