@@ -26,8 +26,8 @@ __all__ = ["plain_environment"]
 
 # The first package has the OpenAPI document. The package has the MIT license, but the document calls itself proprietary,
 # so it is downloaded instead of copied into this repository.
-PACKAGES = ("@neondatabase/api-client@2.7.3", "neonctl@5.0.1")
-INSTALLED = Path(sys.prefix) / "npm"
+PACKAGES = ("@neondatabase/api-client@2.7.3", "neon@6.2.3")
+INSTALLED = Path(sys.prefix) / "-".join(["npm", *(package.rpartition("@")[2] for package in PACKAGES)])
 DOCUMENT = INSTALLED / "node_modules/@neondatabase/api-client/public-v2-for-users.gen.yaml"
 NODE = Path(sys.prefix) / "bin" / "node"
 
@@ -63,7 +63,7 @@ def contract(installed: Path) -> Contract:
 
 
 class Account:
-    """A sandbox with a project, a branch with a role and a database, and nothing unfinished."""
+    """A sandbox with a project, a branch with a role and a database, another without a compute, and nothing unfinished."""
 
     def __init__(self, sandbox: Sandbox) -> None:
         self.sandbox = sandbox
@@ -73,6 +73,9 @@ class Account:
         branch = self.create(BRANCHES, {"branch": {"name": "preview"}})
         self.parameters.update(branch_id=branch["branch"]["id"], endpoint_id=branch["endpoints"][0]["id"])
         self.parameters["operation_id"] = branch["operations"][0]["id"]
+        self.parameters["org_id"] = sandbox.api("GET", "/users/me/organizations")["organizations"][0]["id"]
+        self.bare_branch_id = self.create(BRANCHES, {"branch": {"name": "bare"}, "endpoints": []})["branch"]["id"]
+        self.org_key_id = self.create("/organizations/{org_id}/api_keys", {"key_name": "org"})["id"]
         self.create(BRANCHES + "/{branch_id}/roles", {"role": {"name": ROLE}})
         self.create(BRANCHES + "/{branch_id}/databases", {"database": {"name": "neondb", "owner_name": ROLE}})
 

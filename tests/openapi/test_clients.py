@@ -37,25 +37,38 @@ from ansible_collections.clouddb.control.tests.unit.support.module_main import r
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import API_KEY
 from clouddb_sandbox.paths import BASE_PATH
 
-# Commands of neonctl, with the id or name that each prints
+# Commands of neon, with the id or name that each prints
 COMMANDS = {
     "me": "sandbox@clouddb.example",
     "api-keys create --name wiki": "wiki",
     "api-keys revoke {key_id}": "{key_id}",
+    "api-keys list": "ci",
+    "orgs list": "{org_id}",
     "projects list": PROJECT,
+    f"projects get {PROJECT}": PROJECT,
     "projects create --name wiki": "wiki",
     f"projects update {PROJECT} --name wiki": "wiki",
     f"projects delete {PROJECT}": PROJECT,
     "branches list": "{branch_id}",
+    "branches get preview": "{branch_id}",
     "branches create --name review": "review",
     "branches rename preview review": "review",
+    "branches set-default preview": "{branch_id}",
+    "branches reset preview --parent": "{branch_id}",
+    "branches restore preview main": "{branch_id}",
+    "branches add-compute preview --type read_only": "{branch_id}",
     "branches delete preview": "{branch_id}",
+    "snapshots list": "[]",
+    "databases list --branch preview": "neondb",
     f"databases create --branch preview --name orders --owner-name {ROLE}": "orders",
     "databases delete neondb --branch preview": "neondb",
     "roles create --branch preview --name app": "app",
+    "roles list --branch preview": ROLE,
     f"roles delete {ROLE} --branch preview": ROLE,
     "operations list": "{operation_id}",
     f"connection-string preview --database-name neondb --role-name {ROLE}": "@{endpoint_id}.",
+    "cs": "clouddb_owner",
+    "cs --pooled": "-pooler.",
 }
 
 # Calls of neon_api, which reads all fields of a response, with the id or name that each returns
@@ -71,13 +84,14 @@ CALLS: dict[str, tuple[Callable[[NeonAPI, SimpleNamespace], Any], Any]] = {
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_neonctl(account: Account, installed: Path, tmp_path: Path, command: str) -> None:
-    options = ["--api-host", account.sandbox.base_url, "--api-key", API_KEY, "--output", "table", "--no-analytics"]
-    if not command.startswith(("me", "api-keys", "projects")):
+def test_neon(account: Account, installed: Path, tmp_path: Path, command: str) -> None:
+    options = ["--api-host", account.sandbox.base_url, "--api-key", API_KEY, "--output", "json", "--no-analytics"]
+    if not command.startswith(("me", "api-keys", "orgs", "projects")):
         options += ["--project-id", PROJECT]
     arguments = command.format(**account.parameters).split()
-    program = [NODE, installed / "node_modules/.bin/neonctl", *arguments, *options]
-    ran = subprocess.run(program, env={"HOME": str(tmp_path)}, capture_output=True, text=True, check=False, timeout=60)
+    program = [NODE, installed / "node_modules/.bin/neon", *arguments, *options]
+    environment = {"cwd": tmp_path, "env": {"HOME": str(tmp_path)}}
+    ran = subprocess.run(program, **environment, capture_output=True, text=True, check=False, timeout=60)
     assert ran.returncode == 0, ran.stderr
     assert COMMANDS[command].format(**account.parameters) in ran.stdout
 

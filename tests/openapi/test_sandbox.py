@@ -29,11 +29,17 @@ SANDBOX_OPERATIONS = {
 @pytest.mark.parametrize("name", sorted(SANDBOX_OPERATIONS))
 def test_example_request_gets_a_valid_response(account: Account, contract: Contract, name: str) -> None:
     operation = contract.operations[name]
-    path = operation.path.format(**account.parameters)
+    key = {"key_id": account.org_key_id} if "{org_id}" in operation.path else {}
+    path = operation.path.format(**{**account.parameters, **key})
     query = {field: account.parameters[field] for field in query_parameters(operation) & account.parameters.keys()}
-    body = contract.document.example_body(operation)
+    if operation.path.endswith("/restore"):
+        body = {"source_branch_id": account.parent_id}  # the document has no example
+    else:
+        body = contract.document.example_body(operation)
     if body and "parent_id" in body.get("branch", {}):
         body = {"branch": {**body["branch"], "parent_id": account.parent_id}}
+    if body and "branch_id" in body.get("endpoint", {}):
+        body = {"endpoint": {**body["endpoint"], "branch_id": account.bare_branch_id}}
     if body and "owner_name" in body.get("database", {}):
         body = {"database": {**body["database"], "owner_name": ROLE}}
     sent = {"json": body, "headers": {"Authorization": f"Bearer {API_KEY}"}}

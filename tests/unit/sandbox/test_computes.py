@@ -122,9 +122,18 @@ def test_failed_start_leaves_the_state(service, compute):
     service.plan([[0, "failed"]], action="start_compute")
     service.ok("POST", f"{compute}/start")
     assert state_of(service, compute) == "idle"
-    service.ok("POST", f"{compute}/start")
-    service.advance(5)
+    service.advance(7200)
     assert state_of(service, compute) == "active"
+
+
+def test_changed_timeout_applies_at_once(service, compute):
+    service.ok("PATCH", compute, json={"endpoint": {"suspend_timeout_seconds": 60}})
+    service.advance(59)
+    assert state_of(service, compute) == "active"
+    service.advance(1)
+    assert state_of(service, compute) == "idle"
+    service.ok("PATCH", compute, json={"endpoint": {"suspend_timeout_seconds": 120}})
+    assert state_of(service, compute) == "idle"
 
 
 @pytest.mark.parametrize(("timeout", "seconds"), [(0, 300), (60, 60), (7200, 7200), (-1, None)])
