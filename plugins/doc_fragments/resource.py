@@ -23,7 +23,8 @@ attributes:
   check_mode:
     details:
       - Only GET requests are sent. A resource that would be created has the C(id) V(null), which later tasks accept in check mode.
-      - The task fails if the lists of the service show that it will refuse the request, for example to delete a protected branch.
+      - The task fails if the lists of the service show that it will refuse the request, for example to delete a protected branch. It warns if an earlier
+        task of the playbook may solve the problem, for example by creating the owner of a database.
   diff_mode:
     details:
       - Only the fields that change are shown.

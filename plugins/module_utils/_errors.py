@@ -31,6 +31,11 @@ def sentence(text: object) -> str:
     return complete if complete.endswith("?") else f"{complete}."
 
 
+def will_fail(problem: object, remedy: str = "creates it") -> str:
+    """The warning of check mode about a problem that an earlier task of the play may solve."""
+    return f"{sentence(problem)} Unless an earlier task {remedy}, this task will fail."
+
+
 class ClouddbError(Exception):
     """Base of all errors of this collection.
 

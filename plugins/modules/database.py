@@ -25,7 +25,7 @@ options:
     type: str
     required: true
   owner:
-    description: Name of the user that owns the database, which must exist on the branch, even in check mode. Required with O(state=present).
+    description: Name of the user that owns the database, which must exist on the branch. Required with O(state=present).
     type: str
 seealso:
   - module: clouddb.control.database_user

@@ -119,6 +119,7 @@ from typing import Any
 
 from ansible_collections.clouddb.control.plugins.module_utils._module import ControlModule
 
+from ..module_utils._errors import will_fail
 from ..module_utils._http.client import Client
 from ..module_utils._missing import no_project
 from ..module_utils._options import NOT_CREATED_ID, checked_fields, integer
@@ -137,7 +138,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
             raise missing
         projects = [{"id": None, "name": filters.name, "region_id": filters.region_id}]
         if filters.project_id is None:
-            warnings = [f"{missing} Unless an earlier task creates it, this task will fail."]
+            warnings = [will_fail(missing)]
     return {
         "changed": False,
         "base_url": client.connection.base_url,

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from .._errors import ClouddbError, InvalidOption, Result
+from .._errors import ClouddbError, InvalidOption, Result, will_fail
 from .._http.client import Client
 from .._http.errors import RequestFailed, StatusError
 from .._operations.wait import WAIT_OPTIONS, Limits, limits_from
@@ -20,6 +20,7 @@ from .kinds import Action, Kind
 from .outcome import result_of
 from .parents import ResourceNotFound, branch_id_from, project_id_from, query_of
 from .preview import preview
+from .refusals import Refusal
 
 # Statuses of requests whose fields or resource the service does not accept.
 REFUSALS = frozenset({400, 403, 404, 409, 412, 422})
@@ -44,8 +45,7 @@ def declare(kind: Kind, params: Mapping[str, Any], client: Client, check_mode: b
             else:
                 result = _together(result, reach(kind, goal, client, used, result["elapsed"]))
         if NOT_CREATED_ID in find.segments[1:2] and params["project"] != NOT_CREATED_ID:
-            problem = f"project: there is no project '{params['project']}'"
-            result["warnings"].append(f"{problem}. Unless an earlier task creates it, this task will fail.")
+            result["warnings"].append(will_fail(f"project: there is no project '{params['project']}'"))
     except ResourceNotFound as error:
         if not is_absent:
             raise
@@ -83,7 +83,9 @@ def reach(kind: Kind, goal: Goal, client: Client, limits: Limits | None, elapsed
     if limits is None:
         result = preview(client, goal)
         if result["changed"] and (refused := _refusal(kind, client, goal, result["request"]["body"])):
-            raise refused
+            if not refused.remedy:
+                raise refused.error
+            result["warnings"].append(will_fail(refused.error, refused.remedy))
         return result
     try:
         return Engine(client, goal, limits, elapsed=elapsed).run()
@@ -91,13 +93,13 @@ def reach(kind: Kind, goal: Goal, client: Client, limits: Limits | None, elapsed
         request = error.request
         is_refused = request.method != "GET" and error.status in REFUSALS
         if is_refused and (refused := _refusal(kind, client, goal, request.body)):
-            refused.details = {**error.details, **refused.details}
-            raise refused from error
+            refused.error.details = {**error.details, **refused.error.details}
+            raise refused.error from error
         raise
 
 
-def _refusal(kind: Kind, client: Client, goal: Goal, body: Mapping[str, Any] | None) -> ClouddbError | None:
-    """The error for a request that the service's lists show to be refused; None if they do not, or cannot be fetched."""
+def _refusal(kind: Kind, client: Client, goal: Goal, body: Mapping[str, Any] | None) -> Refusal | None:
+    """Why the service's lists show that it refuses a request; None if they do not, or cannot be fetched."""
     if kind.refusal is None or goal.is_action or goal.find is None or not goal.find.has_all_values:
         return None
     try:

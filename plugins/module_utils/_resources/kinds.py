@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Callable, NamedTuple
 
-from .._errors import ClouddbError
 from .._http.client import Client
 from .goal import Find
-from .refusals import branch_refusal, database_refusal
+from .refusals import Refusal, branch_refusal, database_refusal
 
 
 class Action(NamedTuple):
@@ -36,8 +35,8 @@ class Kind(NamedTuple):
     Fields by option: C(identity) selects it, unless the option C(id) does, C(changeable) may be changed, C(fixed) is only set by its
     creation, and C(initial) as well, but is not compared. C(references) are the options with the id or the name of a branch.
     C(parts) are further fields of the request that creates it, by the option that asks for them. C(actions) are further requests,
-    by the value of C(state) or the option that asks for them. C(refusal) returns the error for a request, by its C(find) and body,
-    that the service's lists show to be refused.
+    by the value of C(state) or the option that asks for them. C(refusal) returns why the service's lists show
+    that it refuses a request, by its C(find) and body.
     """
 
     plural: str
@@ -52,7 +51,7 @@ class Kind(NamedTuple):
     references: tuple[str, ...] = ()
     parts: Mapping[str, Mapping[str, Any]] = {}
     actions: Mapping[str, Action] = {}
-    refusal: Callable[[Client, Find, Mapping[str, Any] | None], ClouddbError | None] | None = None
+    refusal: Callable[[Client, Find, Mapping[str, Any] | None], Refusal | None] | None = None
 
     @property
     def fields(self) -> dict[str, str]:

@@ -36,11 +36,6 @@ def result_of(before: Resource | None = None, after: Resource | None = None, **f
     }
 
 
-def will_fail(goal: Goal, problem: str, remedy: str) -> str:
-    """The warning of check mode about a request that needs what an earlier task may do to the resource."""
-    return f"{problem}. Unless an earlier task {remedy} it, {goal.first.line} will fail."
-
-
 def ignored_fields_warning(goal: Goal, request: ResourceRequest, names: Sequence[str]) -> str:
     """The warning about fields that are not as the request has set them."""
     fields = ", ".join(displayable(goal.options.get(name, name), 100) for name in names)

@@ -4,14 +4,14 @@
 
 from __future__ import annotations
 
-from .._errors import Result
+from .._errors import Result, will_fail
 from .._http.client import Client
 from .compare import fields_of, with_fields
 from .engine import FAIL, require_fixed, step_for
 from .goal import DELETE, Goal
 from .lookup import label_of
 from .observe import Observation, observe
-from .outcome import result_of, will_fail
+from .outcome import result_of
 from .state import ABSENT, BROKEN, DELETING
 
 
@@ -28,9 +28,9 @@ def preview(client: Client, goal: Goal) -> Result:
     found, warnings = seen.resource, [*seen.warnings]
     if step == FAIL:
         step = next(iter(goal.requests))
-        warnings.append(will_fail(goal, f"No resource matches {goal.selector}", "creates"))
+        warnings.append(will_fail(f"No resource matches {goal.selector}"))
     if seen.state == BROKEN and found and step not in goal.requests:
-        warnings.append(will_fail(goal, f"The creation of {label_of(found)} has failed", "deletes"))
+        warnings.append(will_fail(f"The creation of {label_of(found)} has failed", "deletes it"))
     if seen.state == DELETING and goal.creates:
         # The task would wait until it is gone.
         step, found = next(iter(goal.requests)), None

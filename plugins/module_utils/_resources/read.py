@@ -4,14 +4,14 @@
 
 from __future__ import annotations
 
-from .._errors import Result
+from .._errors import Result, will_fail
 from .._http.client import SUCCESS, Client
 from .._http.errors import NotFound
 from .._http.response import Response
 from .goal import Find, Goal, ResourceRequest, fill, placeholders
 from .lookup import find_resource, list_resources, require_array, select
 from .observe import Observation, shown_resource
-from .outcome import no_match, result_of, will_fail
+from .outcome import no_match, result_of
 from .state import ABSENT
 
 
@@ -31,7 +31,7 @@ def read(client: Client, goal: Goal, all_pages: bool, check_mode: bool) -> Resul
         by_id = request._replace(segments=fill(request.segments, found))
         return {**_get(client, goal, by_id, None, all_pages, check_mode=False), "object": found}
     if check_mode:
-        return result_of(warnings=[*warnings, will_fail(goal, f"No resource matches {goal.selector}", "creates")])
+        return result_of(warnings=[*warnings, will_fail(f"No resource matches {goal.selector}")])
     raise no_match(goal, Observation(ABSENT, None, [], warnings))
 
 

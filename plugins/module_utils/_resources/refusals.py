@@ -4,8 +4,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from .._errors import ClouddbError
 from .._http.client import Client
@@ -17,27 +17,36 @@ from .parents import not_found
 from .state import ABSENT, DELETING, own_state
 
 
-def branch_refusal(client: Client, find: Find, body: Mapping[str, Any] | None) -> ClouddbError | None:
-    """The error for a deletion, which has no C(body), of a branch that has to stay."""
+class Refusal(NamedTuple):
+    """Why a request is refused, and what an earlier task of the play may do about it, such as C(creates it); empty: nothing."""
+
+    error: ClouddbError
+    remedy: str = ""
+
+
+def branch_refusal(client: Client, find: Find, body: Mapping[str, Any] | None) -> Refusal | None:
+    """Why a branch cannot be deleted, by a request without a C(body)."""
     if body is not None:
         return None
     listed = list_resources(client, find.segments, find.field).items
     present = [branch for branch in listed if own_state(branch) not in (ABSENT, DELETING)]
     for branch in (branch for branch in present if contains(branch, find.match)):
         children = [_name_of(each) for each in present if each.get("parent_id") == branch.get("id")]
-        if reason := reason_to_keep(branch, children):
-            return ResourceError("refused", f"Branch {_name_of(branch)} cannot be deleted: {reason}")
+        reason, remedy = reason_to_keep(branch), ""
+        if children and not reason:
+            reason = f"other branches were created from it. Delete these first: {', '.join(children[:MAX_NAMED])}."
+            remedy = "deletes them"
+        if reason:
+            return Refusal(ResourceError("refused", f"Branch {_name_of(branch)} cannot be deleted: {reason}"), remedy)
     return None
 
 
-def reason_to_keep(branch: Mapping[str, Any], children: Sequence[str] = ()) -> str:
-    """Why the branch with these C(children) cannot be deleted; empty if it can be."""
+def reason_to_keep(branch: Mapping[str, Any]) -> str:
+    """Why the branch cannot be deleted, even without children; empty if it can be."""
     if branch.get("default"):
         return "it is the default branch of the project. Make another branch the default first."
     if branch.get("protected"):
         return "it is protected. Set protected: false first."
-    if children:
-        return f"other branches were created from it. Delete these first: {', '.join(children[:MAX_NAMED])}."
     return ""
 
 
@@ -45,11 +54,11 @@ def _name_of(branch: Mapping[str, Any]) -> str:
     return displayable(branch.get("name") or label_of(branch), 100)
 
 
-def database_refusal(client: Client, find: Find, body: Mapping[str, Any] | None) -> ClouddbError | None:
-    """The error for an owner that is no user of the branch."""
+def database_refusal(client: Client, find: Find, body: Mapping[str, Any] | None) -> Refusal | None:
+    """Why a database cannot have the owner in C(body): it is no user of the branch."""
     owner = fields_of(body, {}).get("owner_name")
     if owner is None:
         return None
     listed = list_resources(client, (*find.segments[:-1], "roles"), "roles")
     is_user = any(user.get("name") == owner for user in listed.items)
-    return None if is_user else not_found("owner", listed, owner)
+    return None if is_user else Refusal(not_found("owner", listed, owner), "creates it")

@@ -266,7 +266,7 @@ class TestParents:
 
 
 class TestRefusals:
-    """Check mode fails as the real run does, with the same message.
+    """Check mode fails as the real run does, with the same message, or warns if an earlier task may solve the problem.
 
     As in https://github.com/ansible/ansible/issues/23981
     """
@@ -293,9 +293,6 @@ class TestRefusals:
                 "refused",
                 "Branch kept cannot be deleted: it is protected",
             ),
-            ({"module": "branch", "name": "parent", "state": "absent"}, "refused", "Delete these first: child."),
-            ({**ORDERS, "owner": "clouddb_ower"}, "not_found", "owner: there is no user 'clouddb_ower'. Did you mean"),
-            ({**ORDERS, "name": "clouddb", "owner": "nobody"}, "not_found", "owner: there is no user 'nobody'."),
         ],
     )
     def test_check_mode_foresees_them(
@@ -309,6 +306,35 @@ class TestRefusals:
             written.append(len(writes(sandbox)))
             assert error.value.kind == kind
         assert (messages[0], written) == (messages[1], [0, 1])
+
+    @pytest.mark.parametrize(
+        ("options", "kind", "text", "remedy"),
+        [
+            (
+                {"module": "branch", "name": "parent", "state": "absent"},
+                "refused",
+                "Branch parent cannot be deleted: other branches were created from it. Delete these first: child.",
+                "deletes them",
+            ),
+            (
+                {**ORDERS, "owner": "clouddb_ower"},
+                "not_found",
+                "owner: there is no user 'clouddb_ower'. Did you mean clouddb_owner?",
+                "creates it",
+            ),
+            ({**ORDERS, "name": "clouddb", "owner": "nobody"}, "not_found", "owner: there is no user", "creates it"),
+        ],
+    )
+    def test_check_mode_warns_of_one_that_an_earlier_task_may_prevent(
+        self, sandbox: Sandbox, client: Client, options: dict[str, Any], kind: str, text: str, remedy: str
+    ) -> None:
+        """As in https://github.com/ansible/ansible/issues/67307"""
+        planned = task(client, check_mode=True, **options)
+        assert (planned["changed"], writes(sandbox)) == (True, [])
+        with pytest.raises(ClouddbError, match=re.escape(text)) as error:
+            task(client, **options)
+        assert error.value.kind == kind
+        assert planned["warnings"] == [f"{error.value} Unless an earlier task {remedy}, this task will fail."]
 
     def test_what_the_service_accepts_nevertheless_is_done(self, sandbox: Sandbox, client: Client) -> None:
         """A list may lag."""
