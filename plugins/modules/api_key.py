@@ -79,6 +79,19 @@ options:
       - The key that was used last is revoked last, because it may be the task's own key, without which no other can be revoked.
     type: bool
     default: false
+  org_id:
+    description:
+      - Id of the organization that the key belongs to. If not set, the key belongs to the account.
+      - No environment variable sets it.
+    type: str
+    version_added: 2.0.0
+  project_id:
+    description:
+      - Id of the only project that the key may access. Requires O(org_id).
+      - Keys of another scope never count as the key, even with the same O(name). If the service creates a key that is not limited to the project, the task
+        revokes it and fails.
+    type: str
+    version_added: 2.0.0
   mode:
     description:
       - Permissions of O(dest), as a quoted octal number such as V('0640') or in symbolic form such as V(u=rw,g=r). The owner must be able to read
@@ -103,6 +116,13 @@ seealso:
 
 EXAMPLES = r"""
 # The examples take base_url and api_key from CLOUDDB_BASE_URL and CLOUDDB_API_KEY.
+
+- name: Create a key for CI that can access one project only
+  clouddb.control.api_key:
+    name: ci-shop
+    org_id: org-sparkling-star-12345678
+    project_id: wispy-lake-12345678
+    dest: /etc/ci/clouddb.key
 
 - name: Create a key for deployments and store its secret in a file
   clouddb.control.api_key:
@@ -169,7 +189,7 @@ failure:
   description:
     - Machine-readable cause of the failure. C(key_ids) lists the keys that the message is about. C(stored_name) is the name that the service has
       given to a key.
-    - C(kind) can be V(secret_unavailable), V(other_key), V(several_keys), V(name_changed), V(secret_file) or V(orphaned_key).
+    - C(kind) can be V(secret_unavailable), V(other_key), V(several_keys), V(name_changed), V(wrong_scope), V(secret_file) or V(orphaned_key).
       R(Troubleshooting, ansible_collections.clouddb.control.docsite.troubleshooting) describes these and the other kinds and fields.
   returned: failure
   type: dict
@@ -186,6 +206,7 @@ from ..module_utils._errors import InvalidOption
 from ..module_utils._files.secret_file import dest_from
 from ..module_utils._http.client import Client
 from ..module_utils._keys.ensure import absent, present
+from ..module_utils._keys.scope import SCOPE_OPTIONS, scope_from
 from ..module_utils._options import NOT_CREATED_KEY_ID, integer
 
 
@@ -195,13 +216,14 @@ def run(
     """The task's result. C(set_attributes) sets owner, group and mode of a path; it returns whether they changed."""
     if not (check_mode and params["id"] == NOT_CREATED_KEY_ID):
         integer(params, "id", 1)
+    scope = scope_from(params)
     if params["state"] == "absent":
-        return absent(client, params["id"], params["name"], params["allow_multiple"], check_mode)
+        return absent(client, params["id"], params["name"], scope, params["allow_multiple"], check_mode)
     dest = dest_from(params, set_attributes, check_mode)
     if params["regenerate"] == "if_lost" and dest is None:
         problem = "if_lost requires dest. Set dest, or use regenerate: always to replace the key every time."
         raise InvalidOption("regenerate", problem)
-    return present(client, params["name"], dest, params["regenerate"], check_mode)
+    return present(client, params["name"], scope, dest, params["regenerate"], check_mode)
 
 
 def main() -> None:
@@ -213,6 +235,7 @@ def main() -> None:
             "dest": {"type": "path"},
             "regenerate": {"type": "str", "choices": ["never", "if_lost", "always"], "default": "never"},
             "allow_multiple": {"type": "bool", "default": False},
+            **SCOPE_OPTIONS,
         },
         required_if=[("state", "present", ["name"]), ("state", "absent", ["name", "id"], True)],
         mutually_exclusive=[("name", "id")],

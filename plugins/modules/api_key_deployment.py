@@ -25,6 +25,14 @@ attributes:
     details:
       - The difference would be a secret.
 options:
+  org_id:
+    description: Id of the organization of the key, as in M(clouddb.control.api_key).
+    type: str
+    version_added: 2.0.0
+  project_id:
+    description: Id of the only project that the key may access, as in M(clouddb.control.api_key).
+    type: str
+    version_added: 2.0.0
   step:
     description:
       - V(inspect) checks that O(dest) and O(record) can be written, and sets O(owner), O(group) and O(mode) of an existing O(dest).
@@ -110,6 +118,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._file_module impor
 from ..module_utils._errors import InvalidOption
 from ..module_utils._files.secret_file import dest_from
 from ..module_utils._http.client import Client
+from ..module_utils._keys.scope import SCOPE_OPTIONS, scope_from
 from ..module_utils._rotation.confirmation import Confirmation, run_from
 from ..module_utils._rotation.deployment import Host, NewKey, commit, confirm, deploy, inspect, roll_back
 from ..module_utils._rotation.record import keys_from_json, record_file
@@ -127,6 +136,7 @@ def run(
         run_from(params, check_mode),
         dest_from(params, set_attributes, check_mode),
         record_file(record, check_mode) if record else None,
+        scope_from(params),
     )
     if dest and not record:
         raise InvalidOption("record", "is required with dest. Set the path of a file for the record.")
@@ -173,6 +183,7 @@ def main() -> None:
             "previous": {"type": "str", "no_log": True},
             "tasks_rolled_back": {"type": "bool", "default": False},
             "api_key": {"type": "str", "required": False, "no_log": True},
+            **SCOPE_OPTIONS,
         },
         required_if=[
             ("step", "deploy", [*key_and_id, "fingerprint", "plan"]),

@@ -28,6 +28,14 @@ options:
       - A warning names fields that no key has.
     type: list
     elements: str
+  org_id:
+    description: Id of the organization whose keys to return. If not set, the keys of the account are returned. No environment variable sets it.
+    type: str
+    version_added: 2.0.0
+  project_id:
+    description: Id of a project. Only the keys that are limited to it are returned. Requires O(org_id).
+    type: str
+    version_added: 2.0.0
 seealso:
   - module: clouddb.control.api_key
 """
@@ -80,13 +88,14 @@ from ansible_collections.clouddb.control.plugins.module_utils._module import Con
 
 from ..module_utils._http.client import Client
 from ..module_utils._keys.api import keys_named, list_keys
+from ..module_utils._keys.scope import SCOPE_OPTIONS, scope_from
 from ..module_utils._options import checked_fields
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
     """Returns the result of the task, which is the same in check mode."""
-    name, fields = params["name"], checked_fields(params)
-    found = list_keys(client) if name is None else keys_named(client, name)
+    name, scope, fields = params["name"], scope_from(params), checked_fields(params)
+    found = list_keys(client, scope) if name is None else keys_named(client, name, scope)
     return {"changed": False, "api_keys": fields.reduce(found), "warnings": fields.warnings()}
 
 
@@ -95,6 +104,7 @@ def main() -> None:
         argument_spec={
             "name": {"type": "str"},
             "fields": {"type": "list", "elements": "str"},
+            **SCOPE_OPTIONS,
         },
     ).run(run)
 

@@ -65,6 +65,14 @@ options:
     type: str
     choices: [report, revoke]
     default: report
+  org_id:
+    description: Id of the organization whose keys to review. If not set, the keys of the account are reviewed. No environment variable sets it.
+    type: str
+    version_added: 2.0.0
+  project_id:
+    description: Id of a project. Only the keys that are limited to it are reviewed. Requires O(org_id).
+    type: str
+    version_added: 2.0.0
   own_key:
     description:
       - Id or name of the task's own key, which the service does not show. Required with O(action=revoke).
@@ -223,6 +231,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._module import Con
 
 from ..module_utils._errors import InvalidOption
 from ..module_utils._http.client import Client
+from ..module_utils._keys.scope import SCOPE_OPTIONS, scope_from
 from ..module_utils._options import integer
 from ..module_utils._policy.policy import REVOCABLE_KINDS, Policy, allowed_from
 from ..module_utils._policy.revocation import RevocationOptions, apply_policy
@@ -231,6 +240,7 @@ from ..module_utils._timestamps import MAX_AGE, duration
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
     """Returns the result of the task."""
+    scope = scope_from(params)
     policy = Policy(
         allowed_from(params["allowed"]),
         _age(params, "max_age"),
@@ -243,12 +253,12 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
     if not options.kinds:
         raise InvalidOption("revoke_kinds", "must not be empty. Set action: report to revoke no keys.")
     if params["action"] == "report":
-        return apply_policy(client, policy, None, check_mode)
+        return apply_policy(client, scope, policy, None, check_mode)
     if options.own_key is None:
         raise InvalidOption(
             "own_key", "is required with action: revoke. Set it to the id or the name of the task's own key."
         )
-    return apply_policy(client, policy, options, check_mode)
+    return apply_policy(client, scope, policy, options, check_mode)
 
 
 def _age(params: Mapping[str, Any], option: str) -> Optional[timedelta]:
@@ -272,6 +282,7 @@ def main() -> None:
             "max_idle": {"type": "raw"},
             "max_keys": {"type": "int", "no_log": False},
             "action": {"type": "str", "choices": ["report", "revoke"], "default": "report"},
+            **SCOPE_OPTIONS,
             "own_key": {"type": "str", "no_log": False},
             "revoke_kinds": {
                 "type": "list",

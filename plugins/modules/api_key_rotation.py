@@ -23,6 +23,14 @@ attributes:
   diff_mode:
     support: none
 options:
+  org_id:
+    description: Id of the organization of the key, as in M(clouddb.control.api_key).
+    type: str
+    version_added: 2.0.0
+  project_id:
+    description: Id of the only project that the key may access, as in M(clouddb.control.api_key).
+    type: str
+    version_added: 2.0.0
   step:
     description:
       - V(plan) decides whether a new key is needed, and changes nothing.
@@ -163,6 +171,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._module import Con
 
 from ..module_utils._http.client import Client
 from ..module_utils._keys.api import list_keys, own_key_of
+from ..module_utils._keys.scope import SCOPE_OPTIONS, scope_from
 from ..module_utils._options import integer
 from ..module_utils._rotation.confirmation import (
     confirmations_from,
@@ -184,7 +193,8 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
     step = params["step"]
     if step == "plan":
         require_same_variables(reported, this_run)
-    listed = list_keys(client)
+    scope = scope_from(params)
+    listed = list_keys(client, scope)
     now = client.service_now()
     planned_hosts = params["plan"]["hosts"] if params["plan"] else []
     rotation = rotation_of(
@@ -194,7 +204,10 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
         params["retired_hosts"],
         current_confirmations(reported, this_run, now),
         now,
-        own_key_of(listed, params["own_key"])["id"] if params["own_key"] and step != "withdraw" else None,
+        own_key_of(client, scope, listed, params["own_key"])["id"]
+        if params["own_key"] and step != "withdraw"
+        else None,
+        scope,
     )
     if step == "plan":
         return {**plan(rotation, params, max_age, grace_period), "check_mode": check_mode}
@@ -215,6 +228,7 @@ def main() -> None:
             "other_hosts": {"type": "list", "elements": "str", "default": []},
             "retired_hosts": {"type": "list", "elements": "str", "default": []},
             "own_key": {"type": "str", "no_log": False},
+            **SCOPE_OPTIONS,
             "max_age": {"type": "raw", "default": "30d"},
             "keep": {"type": "int", "default": 0},
             "grace_period": {"type": "raw", "default": 0},

@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 from .._bare_key import why_no_key
 from .._errors import ClouddbError, InvalidOption, sentence
 from .._http.client import Client
-from .._http.errors import NotFound, RequestFailed, Unauthorized, UnexpectedResponse
+from .._http.errors import NotFound, RequestFailed, StatusError, Unauthorized, UnexpectedResponse
 from .._http.response import Response
 from .._timestamps import timestamp_of
+from .scope import ACCOUNT, KeyScope
 
 Key = dict[str, Any]
 
@@ -21,6 +22,8 @@ REVOCATION_FIELDS = ("id", "name", "last_used_at", "last_used_from_addr")
 # A key counts as invalid after this many. A part of the service may reject a key for a moment that another has created.
 MAX_REJECTIONS = 2
 REJECTION_INTERVAL = 1.0
+# The response to a key that is limited to a project, for everything else.
+OUT_OF_SCOPE = frozenset({403, 404})
 
 
 class OrphanedKey(ClouddbError):
@@ -58,25 +61,29 @@ class CreatedKey(NamedTuple):
         return f"CreatedKey({self.public!r})"  # without the secret
 
 
-def list_keys(client: Client, max_rejections: int = 1) -> list[Key]:
-    """The account's active keys, the earliest first, without secrets (api.md, GET /api_keys)."""
-    listed = map(_public, _get_keys(client, max_rejections).items(None, id=int))
-    return sorted({key["id"]: key for key in listed}.values(), key=_creation_order)
+def list_keys(client: Client, scope: KeyScope = ACCOUNT, max_rejections: int = 1) -> list[Key]:
+    """The active keys of the account or organization, the earliest first, without secrets (api.md, GET /api_keys).
+
+    If the scope is a project, only the keys that are limited to it.
+    """
+    listed = map(_public, _get(client, scope.path, max_rejections).items(None, id=int))
+    keys = {key["id"]: key for key in listed if not scope.project_id or scope.includes(key)}
+    return sorted(keys.values(), key=_creation_order)
 
 
-def _get_keys(client: Client, max_rejections: int) -> Response:
-    """The response to GET /api_keys. Raises Unauthorized once the service has rejected the client's key C(max_rejections) times."""
+def _get(client: Client, path: Sequence[str], max_rejections: int) -> Response:
+    """The response to GET. Raises Unauthorized once the service has rejected the client's key C(max_rejections) times."""
     for _rejection in range(max_rejections - 1):
         try:
-            return client.get("api_keys")
+            return client.get(*path)
         except Unauthorized:
             client.clock.sleep(REJECTION_INTERVAL)
-    return client.get("api_keys")
+    return client.get(*path)
 
 
-def keys_named(client: Client, name: str) -> list[Key]:
+def keys_named(client: Client, name: str, scope: KeyScope = ACCOUNT) -> list[Key]:
     """The active keys of this name, the earliest first; names are not unique."""
-    return [key for key in list_keys(client) if key.get("name") == name]
+    return [key for key in list_keys(client, scope) if key.get("name") == name]
 
 
 def all_but_latest(keys: Sequence[Key], number: int) -> list[Key]:
@@ -90,9 +97,18 @@ def last_use(key: Mapping[str, Any]) -> datetime | None:
     return None if last_used_at and created_at and last_used_at < created_at else last_used_at
 
 
-def own_key_of(keys: Sequence[Key], own_key: str) -> Key:
-    """The key that the option C(own_key) names by its id or name. Raises InvalidOption unless it is exactly one."""
-    named = [key for key in keys if own_key in (str(key["id"]), key.get("name"))]
+def own_key_of(client: Client, scope: KeyScope, listed: Sequence[Key], own_key: str) -> Key:
+    """The key that the option C(own_key) names by its id or name. Raises InvalidOption unless it is exactly one.
+
+    It is one of those that were C(listed) or, for keys of an organization, another one of it or of the account.
+    """
+
+    def named_in(keys: Sequence[Key]) -> list[Key]:
+        return [key for key in keys if own_key in (str(key["id"]), key.get("name"))]
+
+    named = named_in(listed)
+    if scope.org_id and not named:
+        named = named_in([*list_keys(client, KeyScope(scope.org_id)), *list_keys(client)])
     if len(named) != 1:
         found = f"{numbered([key['id'] for key in named])} have" if named else "no key has"
         raise InvalidOption(
@@ -105,14 +121,14 @@ def _creation_order(key: Key) -> tuple[datetime, int]:
     return timestamp_of(key, "created_at") or datetime.max.replace(tzinfo=timezone.utc), key["id"]
 
 
-def create_key(client: Client, name: str, known_ids: Collection[int]) -> CreatedKey:
+def create_key(client: Client, name: str, known_ids: Collection[int], scope: KeyScope = ACCOUNT) -> CreatedKey:
     """Create a key, at most one (api.md, POST /api_keys).
 
-    C(known_ids) are the ids of all the account's keys before. Raises OrphanedKey when the service may have created a key
+    C(known_ids) are the ids of all keys of this scope before. Raises OrphanedKey when the service may have created a key
     without a usable response; the error names the new keys of that name.
     """
     try:
-        response = client.with_secrets().post("api_keys", body={"key_name": name})
+        response = client.with_secrets().post(*scope.path, body={"key_name": name, **scope.body})
         created = response.object(id=int, key=str)
         client.masker.hide(created["key"])
         if why_no_key(created["key"]):
@@ -120,7 +136,7 @@ def create_key(client: Client, name: str, known_ids: Collection[int]) -> Created
     except RequestFailed as error:
         if not error.may_have_acted:
             raise
-        raise _unconfirmed_creation(client, name, known_ids, error) from error
+        raise _unconfirmed_creation(client, name, known_ids, scope, error) from error
     return CreatedKey(created["key"], {"name": name, **client.masker.data(_public(created))})
 
 
@@ -128,13 +144,17 @@ def _public(key: Key) -> Key:
     return {field: value for field, value in key.items() if field != "key"}
 
 
-def _unconfirmed_creation(client: Client, name: str, known_ids: Collection[int], cause: RequestFailed) -> OrphanedKey:
+def _unconfirmed_creation(
+    client: Client, name: str, known_ids: Collection[int], scope: KeyScope, cause: RequestFailed
+) -> OrphanedKey:
     problem = (
         f"The request to create API key '{name}' got no usable response. "
         "It was not retried, because that could create a second key."
     )
     try:
-        new_ids = [key["id"] for key in keys_named(client, name) if key["id"] not in known_ids]
+        new_ids = [
+            key["id"] for key in keys_named(client, name, scope) if key["id"] not in known_ids and scope.includes(key)
+        ]
     except RequestFailed as error:
         outcome = (
             f"The keys could not be listed to find out whether it created one: {sentence(error)} "
@@ -151,18 +171,23 @@ def _unconfirmed_creation(client: Client, name: str, known_ids: Collection[int],
     return OrphanedKey(f"{problem} {outcome}", new_ids, cause)
 
 
-def with_new_key(client: Client, created: CreatedKey) -> Client:
-    """A client that authenticates with the new key, which is to replace others. Raises UnexpectedResponse if the service rejects it."""
-    client = client.with_api_key(created.secret)
+def with_new_key(client: Client, created: CreatedKey, scope: KeyScope = ACCOUNT) -> Client:
+    """A client that authenticates with the new key, which is to replace others. Raises UnexpectedResponse if the service rejects it.
+
+    A key that is limited to a project can't replace others, so the client stays.
+    """
+    own_client = client.with_api_key(created.secret)
     try:
-        _get_keys(client, MAX_REJECTIONS)
+        _get(own_client, scope.path_to_verify, MAX_REJECTIONS)
     except Unauthorized as error:
         problem = f"The service rejects key {created.id}, which it has just created, so that it replaced no other key."
         raise UnexpectedResponse(f"{problem} Run the task again.", error.request, error.attempts) from error
-    return client
+    return client if scope.project_id else own_client
 
 
-def choose_key(client: Client, name: str, created: CreatedKey, known_ids: Collection[int]) -> tuple[Key, list[str]]:
+def choose_key(
+    client: Client, name: str, created: CreatedKey, known_ids: Collection[int], scope: KeyScope = ACCOUNT
+) -> tuple[Key, list[str]]:
     """The key of that name that is kept, and warnings: the earliest whose id is not among C(known_ids).
 
     When many hosts create the same key at once, all of them come to the same result. It is the one that this task created
@@ -170,8 +195,9 @@ def choose_key(client: Client, name: str, created: CreatedKey, known_ids: Collec
     """
     _require_name(created.public, name)
     try:
-        listed = list_keys(client, MAX_REJECTIONS)
+        listed = list_keys(client, scope, MAX_REJECTIONS)
     except RequestFailed as error:
+        _require_scope(created.public, scope)
         warning = (
             f"Key {created.id} was created, but the keys could not be listed again: another host may have created a key "
             f"named '{name}' at the same time. Check with api_key_info that there is only one. Error: {sentence(error)}"
@@ -180,7 +206,8 @@ def choose_key(client: Client, name: str, created: CreatedKey, known_ids: Collec
     # A list may be older than the key; where it has the key, it has more fields of it.
     ours = next((key for key in listed if key["id"] == created.id), created.public)
     _require_name(ours, name)
-    new = [key for key in listed if key.get("name") == name and key["id"] not in known_ids]
+    _require_scope(ours, scope)
+    new = [key for key in listed if key.get("name") == name and key["id"] not in known_ids and scope.includes(key)]
     return min([*new, ours], key=_creation_order), []
 
 
@@ -197,10 +224,21 @@ def _require_name(key: Key, name: str) -> None:
         )
 
 
-def revoke_key(client: Client, key: Key) -> Key | None:
+def _require_scope(key: Key, scope: KeyScope) -> None:
+    """Raise KeyConflict for a new key that can access more than was asked for."""
+    if not scope.includes(key):
+        raise KeyConflict(
+            "wrong_scope",
+            f"The new key {key['id']} is not limited to project {scope.project_id}, so it is not kept. Check whether the service "
+            "supports keys of a project.",
+            [key],
+        )
+
+
+def revoke_key(client: Client, key: Key, scope: KeyScope = ACCOUNT) -> Key | None:
     """Revoke a key (api.md, DELETE /api_keys/{key_id}); the revocation result, None when it was already gone."""
     try:
-        response = client.delete("api_keys", key["id"])
+        response = client.delete(*scope.path, key["id"])
         revocation = response.object(id=int, revoked=bool)
         if revocation["id"] != key["id"]:
             raise response.unexpected(f"it is about key {revocation['id']}")
@@ -211,7 +249,7 @@ def revoke_key(client: Client, key: Key) -> Key | None:
         # An earlier attempt has acted, and its response was lost.
         return as_revoked(key) if error.may_have_acted else None
     except RequestFailed as error:
-        if error.may_have_acted and _is_gone(client, key, error):
+        if error.may_have_acted and _is_gone(client, key, scope, error):
             return as_revoked(key)
         raise
 
@@ -221,13 +259,13 @@ def as_revoked(key: Key) -> Key:
     return {**{field: key[field] for field in REVOCATION_FIELDS if field in key}, "revoked": True}
 
 
-def _is_gone(client: Client, key: Key, cause: RequestFailed) -> bool:
+def _is_gone(client: Client, key: Key, scope: KeyScope, cause: RequestFailed) -> bool:
     """Whether the service lists its keys, and this one is not among them.
 
     Raises Unauthorized if the service rejects the client's own key, which may be the one that was to be revoked.
     """
     try:
-        return all(other["id"] != key["id"] for other in list_keys(client, MAX_REJECTIONS))
+        return all(other["id"] != key["id"] for other in list_keys(client, scope, MAX_REJECTIONS))
     except Unauthorized as error:
         error.may_have_acted = True
         raise error from cause
@@ -235,10 +273,10 @@ def _is_gone(client: Client, key: Key, cause: RequestFailed) -> bool:
         return False
 
 
-def revoke_created_key(client: Client, created: CreatedKey, reason: str) -> None:
+def revoke_created_key(client: Client, created: CreatedKey, reason: str, scope: KeyScope = ACCOUNT) -> None:
     """Revoke the key that this task has created. Raises OrphanedKey, with the reason, when that fails."""
     try:
-        revoke_key(client, created.public)
+        revoke_key(client, created.public, scope)
     except RequestFailed as error:
         raise OrphanedKey(
             f"{sentence(reason)} This task had created key {created.id}. {not_revoked([created.id], error)} "
@@ -262,12 +300,32 @@ def retry_advice(error: ClouddbError) -> str:
     return "Run the task again."
 
 
-def is_valid_secret(client: Client, max_rejections: int = MAX_REJECTIONS) -> bool:
-    """Whether the service accepts the key of this client: it is invalid if it is rejected C(max_rejections) times."""
+def is_accepted(client: Client, scope: KeyScope = ACCOUNT, max_rejections: int = MAX_REJECTIONS) -> bool:
+    """Whether the service accepts the key of this client for what the scope is about.
+
+    It does not if it rejects the key C(max_rejections) times.
+    """
     try:
-        _get_keys(client, max_rejections)
+        _get(client, scope.path_to_verify, max_rejections)
     except Unauthorized:
         return False
+    return True
+
+
+def is_valid_secret(client: Client, scope: KeyScope = ACCOUNT) -> bool:
+    """Whether the key of this client is accepted, and is of this scope. Raises KeyConflict for a key that can access more than its project."""
+    if not is_accepted(client, scope):
+        return False
+    if scope.project_id:
+        try:
+            client.get(*scope.path)
+        except StatusError as error:
+            if error.status in OUT_OF_SCOPE:
+                return True
+            raise
+        raise KeyConflict(
+            "other_key", f"The key can access more than project {scope.project_id}. Nothing was changed.", []
+        )
     return True
 
 

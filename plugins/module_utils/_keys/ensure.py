@@ -29,12 +29,14 @@ from .api import (
     revoke_key,
     with_new_key,
 )
+from .scope import KeyScope
 
 
 class _Keys(NamedTuple):
-    """The keys of the account before the task changes them, and the name that it is about."""
+    """The keys of a scope before the task changes them, and the name that it is about."""
 
     name: str
+    scope: KeyScope
     listed: list[Key]
 
     @property
@@ -43,25 +45,27 @@ class _Keys(NamedTuple):
 
     @property
     def of_the_name(self) -> list[Key]:
-        return [key for key in self.listed if key.get("name") == self.name]
+        return [key for key in self.listed if key.get("name") == self.name and self.scope.includes(key)]
 
 
-def present(client: Client, name: str, dest: SecretFile | None, regenerate: str, check_mode: bool) -> Result:
+def present(
+    client: Client, name: str, scope: KeyScope, dest: SecretFile | None, regenerate: str, check_mode: bool
+) -> Result:
     """Create or replace the key of this name where needed, and write its secret to C(dest), if given.
 
     C(regenerate) is C(never), C(if_lost) or C(always). Returns the result of the module api_key. Raises InvalidOption,
     KeyConflict, OrphanedKey, SecretFileError and what Client raises.
     """
     if dest is None:
-        return _present_in_result(client, name, regenerate, check_mode)
+        return _present_in_result(client, name, scope, regenerate, check_mode)
     dest.check_path()
     # Tasks that share the file run one after the other: otherwise one could find another's key without its secret.
     with dest.held():
-        return _present_in_file(client, name, dest, regenerate, check_mode)
+        return _present_in_file(client, name, scope, dest, regenerate, check_mode)
 
 
-def _present_in_result(client: Client, name: str, regenerate: str, check_mode: bool) -> Result:
-    keys = _Keys(name, list_keys(client))
+def _present_in_result(client: Client, name: str, scope: KeyScope, regenerate: str, check_mode: bool) -> Result:
+    keys = _Keys(name, scope, list_keys(client, scope))
     if keys.of_the_name and regenerate != "always":
         return _unchanged(keys.of_the_name)
     if check_mode:
@@ -69,9 +73,11 @@ def _present_in_result(client: Client, name: str, regenerate: str, check_mode: b
     return _create(client, keys, None)
 
 
-def _present_in_file(client: Client, name: str, dest: SecretFile, regenerate: str, check_mode: bool) -> Result:
+def _present_in_file(
+    client: Client, name: str, scope: KeyScope, dest: SecretFile, regenerate: str, check_mode: bool
+) -> Result:
     secret = dest.read_key()
-    keys = _Keys(name, list_keys(client))
+    keys = _Keys(name, scope, list_keys(client, scope))
     must_be_replaced = regenerate == "always" and keys.of_the_name
     if not must_be_replaced and _is_secret(client, keys, dest, secret, regenerate):
         # In check mode, set_attributes() changes nothing and returns whether it would.
@@ -95,15 +101,15 @@ def _create(client: Client, keys: _Keys, write: Callable[[str], None] | None) ->
     If another host was earlier, the created key is revoked instead. Returns the task's result. If an older key can't be
     revoked, OrphanedKey holds the result.
     """
-    created = create_key(client, keys.name, keys.ids)
+    created = create_key(client, keys.name, keys.ids, keys.scope)
     try:
         if keys.of_the_name:
             # This task, or another host, may revoke the key that the task has authenticated with.
-            client = with_new_key(client, created)
-        kept, warnings = choose_key(client, keys.name, created, keys.ids)
+            client = with_new_key(client, created, keys.scope)
+        kept, warnings = choose_key(client, keys.name, created, keys.ids, keys.scope)
     except BaseException as error:
         # Even if the task is interrupted: nobody has the secret.
-        revoke_created_key(client, created, str(error) or type(error).__name__)
+        revoke_created_key(client, created, str(error) or type(error).__name__, keys.scope)
         raise
     if kept["id"] != created.id:
         return _revoke_later_key(client, created, keys, kept, has_dest=write is not None)
@@ -115,22 +121,25 @@ def _create(client: Client, keys: _Keys, write: Callable[[str], None] | None) ->
             write(created.secret)
         except SecretFileError as error:
             # Not if the task is interrupted: the file may already hold the secret.
-            revoke_created_key(client, created, str(error))
+            revoke_created_key(client, created, str(error), keys.scope)
             raise SecretFileError(f"{error} The new key {created.id} was revoked.", error.details) from error
-    return {**result, "revoked": revoke_all(client, keys.of_the_name, result, created.id)}
+    return {**result, "revoked": revoke_all(client, keys.of_the_name, keys.scope, result, created.id)}
 
 
-def absent(client: Client, key_id: int | None, name: str | None, allow_multiple: bool, check_mode: bool) -> Result:
+def absent(
+    client: Client, key_id: int | None, name: str | None, scope: KeyScope, allow_multiple: bool, check_mode: bool
+) -> Result:
     """Revoke the key of this id, or the key of this name (several only with C(allow_multiple)).
 
     In check mode, an earlier task would create the key with the id NOT_CREATED_KEY_ID.
     Returns the result of the module api_key. Raises KeyConflict, OrphanedKey and what Client raises.
     """
-    listed = list_keys(client)
+    listed = list_keys(client, scope)
     if key_id == NOT_CREATED_KEY_ID:
         planned = _planned_key(None)
         return _result(True, [planned], [], None, [as_revoked(planned)])
-    keys = [key for key in listed if (key["id"] == key_id if name is None else key.get("name") == name)]
+    by_name = [key for key in listed if key.get("name") == name and scope.includes(key)]
+    keys = [key for key in listed if key["id"] == key_id] if name is None else by_name
     if len(keys) > 1 and not allow_multiple:
         raise KeyConflict(
             "several_keys",
@@ -140,7 +149,7 @@ def absent(client: Client, key_id: int | None, name: str | None, allow_multiple:
         )
     # The one used last may be the task's own key, without which no other could be revoked.
     in_order = sorted(keys, key=lambda key: timestamp_of(key, "last_used_at") or BEGINNING)
-    revoked = [as_revoked(key) for key in in_order] if check_mode else revoke_all(client, in_order, {})
+    revoked = [as_revoked(key) for key in in_order] if check_mode else revoke_all(client, in_order, scope, {})
     return _result(bool(revoked), keys, [], None, revoked)
 
 
@@ -149,7 +158,7 @@ def _is_secret(client: Client, keys: _Keys, dest: SecretFile, secret: str | None
 
     Raises KeyConflict if it does and there is no such key, or if it does not and the key must not be replaced.
     """
-    is_valid = bool(secret and is_valid_secret(client.with_api_key(secret)))
+    is_valid = bool(secret and is_valid_secret(client.with_api_key(secret), keys.scope))
     existing = keys.of_the_name
     if is_valid and not existing:
         raise KeyConflict(
@@ -175,7 +184,7 @@ def _revoke_later_key(client: Client, created: CreatedKey, keys: _Keys, kept: Ke
     reason = (
         f"Key {kept['id']} of the same name was created a moment earlier by another host or task, which has its secret."
     )
-    revoke_created_key(client, created, reason)
+    revoke_created_key(client, created, reason, keys.scope)
     not_written = " dest was not written." if has_dest else ""
     warning = f"{reason} Key {created.id}, which this task had created, was revoked.{not_written}"
     return {**_result(False, keys.of_the_name, keys.of_the_name, kept, []), "warnings": [warning]}
@@ -203,7 +212,9 @@ def _planned_key(name: str | None) -> Key:
     return {"id": None, "name": name, "created_at": None, "last_used_at": None, "last_used_from_addr": ""}
 
 
-def revoke_all(client: Client, keys: Sequence[Key], result: Result, new_id: int | None = None) -> list[Key]:
+def revoke_all(
+    client: Client, keys: Sequence[Key], scope: KeyScope, result: Result, new_id: int | None = None
+) -> list[Key]:
     """Revoke the keys in this order, and return the revocation results of those that were still active.
 
     Raises OrphanedKey with C(result), the task's result so far. It may hold the secret of the key C(new_id), which replaces these.
@@ -211,7 +222,7 @@ def revoke_all(client: Client, keys: Sequence[Key], result: Result, new_id: int 
     revoked: list[Key] = []
     for position, key in enumerate(keys):
         try:
-            revocation = revoke_key(client, key)
+            revocation = revoke_key(client, key, scope)
         except RequestFailed as error:
             remaining = [other["id"] for other in keys[position:]]
             problem = f"{not_revoked(remaining, error)} {retry_advice(error)}"

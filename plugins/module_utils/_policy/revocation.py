@@ -22,6 +22,7 @@ from .._keys.api import (
     retry_advice,
     revoke_key,
 )
+from .._keys.scope import KeyScope
 from .policy import KINDS, SURPLUS_KINDS, Finding, Policy, label, review
 
 OWN_KEY = "It is the task's own key (own_key)."
@@ -43,13 +44,15 @@ class RevocationOptions(NamedTuple):
     own_key: str
 
 
-def apply_policy(client: Client, policy: Policy, options: RevocationOptions | None, check_mode: bool) -> Result:
-    """Compare the account's keys with the policy, and revoke keys unless C(options) is None.
+def apply_policy(
+    client: Client, scope: KeyScope, policy: Policy, options: RevocationOptions | None, check_mode: bool
+) -> Result:
+    """Compare the keys of this scope with the policy, and revoke keys unless C(options) is None.
 
     Returns the result of the module api_key_policy. Raises InvalidOption, OrphanedKey, with the result so far, and what
     Client raises.
     """
-    enforcement = _Enforcement(client, policy, check_mode)
+    enforcement = _Enforcement(client, scope, policy, check_mode)
     if options:
         enforcement.revoke(options)
     return enforcement.result()
@@ -62,11 +65,12 @@ class _Enforcement:
     requested ones, without C(never_used) where the service does not list uses.
     """
 
-    def __init__(self, client: Client, policy: Policy, check_mode: bool):
+    def __init__(self, client: Client, scope: KeyScope, policy: Policy, check_mode: bool):
         self._client = client
+        self._scope = scope
         self._policy = policy
         self._check_mode = check_mode
-        self._keys = list_keys(client)
+        self._keys = list_keys(client, scope)
         self._now = client.service_now()
         self._review = review(self._keys, policy, self._now)
         self._requested_kinds: Collection[str] = ()
@@ -79,7 +83,7 @@ class _Enforcement:
 
     def revoke(self, options: RevocationOptions) -> None:
         """Revoke keys up to the limit. In check mode, only note them as revoked."""
-        own = own_key_of(self._keys, options.own_key)
+        own = own_key_of(self._client, self._scope, self._keys, options.own_key)
         self._requested_kinds = self._kinds = options.kinds
         self._max_revocations = options.max_revocations
         if last_use(own) is None and "never_used" in self._kinds:
@@ -122,7 +126,9 @@ class _Enforcement:
         """Revoke the key unless a new list is a reason to keep it, or the limit is reached. In check mode, only note it."""
         key_id = key["id"]
         try:
-            listed = {other["id"]: other for other in list_keys(self._client) if other["id"] not in self._revoked}
+            listed = {
+                other["id"]: other for other in list_keys(self._client, self._scope) if other["id"] not in self._revoked
+            }
         except RequestFailed as error:
             # Only the list has failed: the key is still valid.
             error.may_have_acted = False
@@ -137,7 +143,7 @@ class _Enforcement:
             self._kept[key_id] = IN_USE
         elif listed[key_id] not in review_now.due(self._kinds):
             self._kept[key_id] = COMPLIES
-        elif revocation := as_revoked(key) if self._check_mode else revoke_key(self._client, key):
+        elif revocation := as_revoked(key) if self._check_mode else revoke_key(self._client, key, self._scope):
             self._revoked[key_id] = revocation
         else:
             self._gone.add(key_id)

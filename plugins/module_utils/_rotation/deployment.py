@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 from .._errors import ClouddbError, InvalidOption
 from .._files.secret_file import FileAttributes, SecretFile
 from .._http.client import Client
-from .._keys.api import MAX_REJECTIONS, is_valid_secret
+from .._keys.api import MAX_REJECTIONS, is_accepted
+from .._keys.scope import ACCOUNT, KeyScope
 from .confirmation import Confirmation, Run
 from .record import (
     COMMITTED,
@@ -78,6 +79,7 @@ class Host(NamedTuple):
     run: Run
     file: SecretFile | None
     record: SecretFile | None
+    scope: KeyScope = ACCOUNT
 
     @contextmanager
     def held(self) -> Iterator[Found]:
@@ -139,7 +141,7 @@ class Host(NamedTuple):
             key_id, state = deployed.id, DEPLOYED
         if deployed and not self.file:
             secret = deployed.secret
-        accepted, checked_at = _check_secret(client, secret) if secret else (None, None)
+        accepted, checked_at = _check_secret(client, self.scope, secret) if secret else (None, None)
         return Confirmation(
             host=self.name,
             run=self.run.id,
@@ -159,10 +161,12 @@ class Host(NamedTuple):
         )
 
 
-def _check_secret(client: Client, secret: str, max_rejections: int = MAX_REJECTIONS) -> tuple[bool, str]:
+def _check_secret(
+    client: Client, scope: KeyScope, secret: str, max_rejections: int = MAX_REJECTIONS
+) -> tuple[bool, str]:
     """Whether the service accepts the secret, and the time of that by its clock."""
     own_client = client.with_api_key(secret)
-    accepted = is_valid_secret(own_client, max_rejections)
+    accepted = is_accepted(own_client, scope, max_rejections)
     return accepted, own_client.service_now().isoformat()
 
 
@@ -269,7 +273,7 @@ def _restore_file(client: Client, host: Host, previous: Previous | None, secret:
     if previous.sha256 is None:
         host.file.remove()
         return True
-    if not secret or checksum(secret) != previous.sha256 or not is_valid_secret(client.with_api_key(secret)):
+    if not secret or checksum(secret) != previous.sha256 or not is_accepted(client.with_api_key(secret), host.scope):
         return False
     host.write_secret(secret, FileAttributes(**previous.attributes) if previous.attributes else None)
     return True
@@ -299,7 +303,7 @@ def _to_restore(host: Host, found: Found) -> Previous:
 
 def _require_accepted(client: Client, host: Host, key: NewKey) -> str:
     """The time by the service's clock at which it accepted the key from here. Raises DeploymentRefused."""
-    accepted, checked_at = _check_secret(client, key.secret, MAX_REJECTIONS_OF_NEW_KEY)
+    accepted, checked_at = _check_secret(client, host.scope, key.secret, MAX_REJECTIONS_OF_NEW_KEY)
     if not accepted:
         raise DeploymentRefused(
             f"The service does not accept the new key {key.id} from {host.name}. It may have been revoked by another "

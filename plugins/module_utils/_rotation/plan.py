@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from .._errors import InvalidOption, Result
 from .._keys.api import Key, numbered
+from .._keys.scope import ACCOUNT, KeyScope
 from .._timestamps import parse_timestamp, timestamp_of
 from .confirmation import Confirmation, RotationRefused, names_text, recorded_keys
 from .record import KnownKey, checksum, keys_as_json
@@ -37,6 +38,7 @@ class Rotation(NamedTuple):
     now: datetime
     own_key: int | None
     none_has_record: bool
+    scope: KeyScope = ACCOUNT
 
     def own_keys(self, secret: str) -> set[int | None]:
         """The ids of the task's own key: those that are recorded with this secret, and the one that the user named."""
@@ -96,6 +98,7 @@ def rotation_of(
     confirmations: Mapping[str, Confirmation],
     now: datetime,
     own_key: int | None,
+    scope: KeyScope = ACCOUNT,
 ) -> Rotation:
     """The rotation of the keys of this name. To C(named_hosts), those of the records are added, except for C(retired_hosts).
 
@@ -120,6 +123,7 @@ def rotation_of(
         now,
         own_key,
         none_has_record,
+        scope,
     )
 
 

@@ -13,6 +13,7 @@ from .._http.client import Client
 from .._http.errors import RequestFailed
 from .._keys.api import Key, as_revoked, not_revoked, numbered, revoke_key
 from .._keys.ensure import revoke_all
+from .._keys.scope import KeyScope
 from .._timestamps import BEGINNING, timestamp_of
 from .confirmation import MAX_AGE, NAMED_HOSTS, Confirmation, RotationRefused, names_text
 from .plan import Rotation, remain
@@ -51,7 +52,9 @@ def revoke(
         "left": _ids([*of_others, *own]),
         "warnings": warnings,
     }
-    revoked = [as_revoked(key) for key in revocable] if check_mode else revoke_all(client, revocable, result)
+    revoked = (
+        [as_revoked(key) for key in revocable] if check_mode else revoke_all(client, revocable, rotation.scope, result)
+    )
     return {**result, "changed": bool(revoked), "revoked": revoked}
 
 
@@ -100,7 +103,7 @@ def withdraw(
     if restored:
         texts.append(f"Rolled back: {names_text(restored)}.")
     key = next((key for key in [*rotation.keys, *rotation.foreign_keys] if key["id"] == key_id), None)
-    texts.append(_withdrawal(client, key_id, key, holding, check_mode))
+    texts.append(_withdrawal(client, key_id, key, rotation.scope, holding, check_mode))
     raise RotationFailed(
         f"Key {key_id} could not be deployed to all hosts. {' '.join(texts)} The older keys are unchanged. Fix the errors and run "
         "the role again.",
@@ -108,7 +111,9 @@ def withdraw(
     )
 
 
-def _withdrawal(client: Client, key_id: int, key: Key | None, holding: Sequence[str], check_mode: bool) -> str:
+def _withdrawal(
+    client: Client, key_id: int, key: Key | None, scope: KeyScope, holding: Sequence[str], check_mode: bool
+) -> str:
     """Revoke the key unless hosts may hold it; the sentence that says so."""
     if key is None:
         return f"Key {key_id} has been revoked by another rotation or by somebody else."
@@ -117,7 +122,7 @@ def _withdrawal(client: Client, key_id: int, key: Key | None, holding: Sequence[
     if check_mode:
         return f"Key {key_id} would be revoked."
     try:
-        revoke_key(client, key)
+        revoke_key(client, key, scope)
     except RequestFailed as error:
         return f"{not_revoked([key_id], error)} {sentence(error)}"
     return f"Key {key_id} was revoked."
