@@ -17,7 +17,8 @@ ABSENT, PRESENT, UNFINISHED, DELETING = "absent", "present", "unfinished", "dele
 # Its creation has failed; its fields are not those of the request; an error that may pass has prevented the observation.
 BROKEN, DIFFERENT, UNSEEN = "broken", "different", "not observed"
 STATE_FIELDS = ("current_state", "state", "status")
-# Some services list what they have deleted.
+# Some services list what they have deleted. Destroyed, removed and terminated are not words of this service, but of others, in
+# the public reports that the tests name.
 _DELETED = re.compile(r"deleted|destroyed|removed|terminated", re.IGNORECASE)
 _DELETING = re.compile(r"delet|destroy|remov|terminat", re.IGNORECASE)
 _UNFINISHED = re.compile(r"(?!running)(\w+ing|init|pending)", re.IGNORECASE)

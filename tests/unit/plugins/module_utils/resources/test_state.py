@@ -54,6 +54,12 @@ def operation(action: str, status: str, minutes: float = 0, **fields: Any) -> di
         ({"status": "pending", "state": "TERMINATING"}, DELETING),
         # https://github.com/Arubacloud/terraform-provider-arubacloud/pull/69
         ({"state": "Deleted"}, ABSENT),
+        # https://github.com/resmo/ansible-cloudstack/pull/36
+        ({"state": "Destroyed"}, ABSENT),
+        # https://github.com/hashicorp/terraform/issues/11567
+        ({"state": "removed"}, ABSENT),
+        # https://github.com/saltstack/salt/issues/27532
+        ({"state": "terminated"}, ABSENT),
     ],
 )
 def test_state_by_its_own_fields(fields: dict[str, Any], state: str) -> None:
