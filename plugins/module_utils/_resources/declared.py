@@ -35,6 +35,7 @@ def declare(kind: Kind, params: Mapping[str, Any], client: Client, check_mode: b
     """The result of the module about this kind of resource. Raises what the engine of api_request raises, and ResourceNotFound."""
     limits, is_absent = limits_from(params), params["state"] == "absent"
     used = None if check_mode else limits
+    result = result_of()
     try:
         find, values = _find(kind, params, client, may_be_missing=check_mode and not is_absent)
         result = reach(kind, _goal(kind, find, values, params), client, used)
@@ -52,6 +53,8 @@ def declare(kind: Kind, params: Mapping[str, Any], client: Client, check_mode: b
         result = result_of(warnings=[f"{error} So there is nothing to delete."])
     except ClouddbError as error:
         error.result = module_result(kind, error.result)
+        if result["changed"]:
+            error.result["changed"] = True
         raise
     return module_result(kind, result)
 

@@ -654,3 +654,10 @@ class TestSweep:
     )
     def test_only_a_pattern_deletes_several(self, client: Client, options: dict[str, Any], option: str) -> None:
         assert failing(client, module="branch", **options) == {"kind": "invalid_option", "option": option}
+
+
+def test_an_action_that_fails_does_not_hide_that_the_branch_was_created(sandbox: Sandbox, client: Client) -> None:
+    sandbox.fault("status", status=422, method="POST", path=f"/projects/{SHOP}/branches/*/set_as_default")
+    with pytest.raises(ClouddbError) as error:
+        task(client, **PREVIEW, default=True, timeout=5)
+    assert error.value.result["changed"] is True
