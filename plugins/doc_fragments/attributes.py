@@ -1,6 +1,6 @@
 # Copyright (c) clouddb.control contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The attributes that all modules share."""
+"""The attributes that all modules share. Keeps P9."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Copyright (c) clouddb.control contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The documentation of the connection options."""
+"""The documentation of the connection options. Keeps P2, P4 and P5."""
 
 from __future__ import annotations
 

@@ -319,7 +319,4 @@ def _is_plausible(mode: int) -> bool:
 
 def _require_read_bit(mode: int) -> None:
     if not mode & stat.S_IRUSR:
-        raise InvalidOption(
-            "mode",
-            f"The owner could not read a file with mode {mode:04o}. {MODE_ADVICE}",
-        )
+        raise InvalidOption("mode", f"The owner could not read a file with mode {mode:04o}. {MODE_ADVICE}")

@@ -26,11 +26,7 @@ from .goal import ACT, CHANGE, CREATE, DELETE, ENSURE, Goal, Resource, ResourceR
 from .journal import Journal
 from .lookup import label_of
 from .observe import Observation, observe, shown_resource
-from .outcome import (
-    no_match,
-    overdue,
-    unknown_outcome,
-)
+from .outcome import no_match, overdue, unknown_outcome
 from .state import ABSENT, BROKEN, DELETING, DIFFERENT, PRESENT, UNFINISHED, UNSEEN, is_failed_creation
 from .waiting import Waiting
 

@@ -3,8 +3,9 @@
 """Operations that the platform starts by itself (api.md, "Action values and meaning").
 
 A compute that is unused for `suspend_timeout_seconds` is suspended, then its branch's availability is checked, then the
-compute is started, and the cycle repeats. With -1, this never happens. The n-th step is a function of n and of the compute's last use. So the steps can be recorded when the next
-request arrives, with the same result however often that happens.
+compute is started, and the cycle repeats. With -1, this never happens. The n-th step is a function of n and of the
+compute's last use. So the steps can be recorded when the next request arrives, with the same result however often that
+happens.
 """
 
 from __future__ import annotations
