@@ -17,13 +17,7 @@ MAX_SIMILAR = 5
 MAX_COMPARED = 2000
 
 
-class ProjectNotFound(ClouddbError):
-    """No project matches, although one is required."""
-
-    kind = "not_found"
-
-
-def no_project(found: Projects, filters: Filters, query: Mapping[str, Any]) -> ProjectNotFound:
+def no_project(found: Projects, filters: Filters, query: Mapping[str, Any]) -> ClouddbError:
     """The error if no project was found; its message names what was asked for, and projects with similar names."""
     wanted = {option: value for option, value in filters._asdict().items() if value is not None}
     conditions = [f"{option} '{value}'" for option, value in wanted.items()]
@@ -37,7 +31,7 @@ def no_project(found: Projects, filters: Filters, query: Mapping[str, Any]) -> P
     details: dict[str, Any] = {**wanted, **({"query": dict(query)} if query else {})}
     if found.unavailable_ids:
         details["unavailable_project_ids"] = found.unavailable_ids
-    return ProjectNotFound(" ".join(sentences), details)
+    return ClouddbError("not_found", " ".join(sentences), details)
 
 
 def similar(text: str, candidates: Iterable[str], least: float = 0.6) -> list[str]:

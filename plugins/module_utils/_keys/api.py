@@ -9,7 +9,7 @@ from datetime import datetime, timezone
 from typing import Any, NamedTuple
 
 from .._bare_key import why_no_key
-from .._errors import ClouddbError, InvalidOption, sentence
+from .._errors import ClouddbError, InvalidOption, Result, sentence
 from .._http.client import Client
 from .._http.errors import NotFound, RequestFailed, StatusError, Unauthorized, UnexpectedResponse
 from .._http.response import Response
@@ -24,27 +24,6 @@ MAX_REJECTIONS = 2
 REJECTION_INTERVAL = 1.0
 # The response to a key that is limited to a project, for everything else.
 OUT_OF_SCOPE = frozenset({403, 404})
-
-
-class OrphanedKey(ClouddbError):
-    """A key that is active, or may be, although nobody has its secret or it was to be revoked.
-
-    C(key_ids) are those of its ids that are known, C(cause) the error of the request that failed.
-    """
-
-    kind = "orphaned_key"
-
-    def __init__(self, message: str, key_ids: Iterable[int], cause: ClouddbError, result: dict[str, Any] | None = None):
-        text = f"{message} Error: {sentence(cause)}"
-        super().__init__(text, {**cause.details, "key_ids": list(key_ids)}, result)
-
-
-class KeyConflict(ClouddbError):
-    """The keys of the account, or the secret in a file, are not as the task expects; C(kind) says why."""
-
-    def __init__(self, kind: str, message: str, keys: Iterable[Key], **details: str):
-        super().__init__(message, {"key_ids": [key["id"] for key in keys], **details})
-        self.kind = kind
 
 
 class CreatedKey(NamedTuple):
@@ -124,7 +103,7 @@ def _creation_order(key: Key) -> tuple[datetime, int]:
 def create_key(client: Client, name: str, known_ids: Collection[int], scope: KeyScope = ACCOUNT) -> CreatedKey:
     """Create a key, at most one (api.md, POST /api_keys).
 
-    C(known_ids) are the ids of all keys of this scope before. Raises OrphanedKey when the service may have created a key
+    C(known_ids) are the ids of all keys of this scope before. Raises ClouddbError when the service may have created a key
     without a usable response; the error names the new keys of that name.
     """
     try:
@@ -144,9 +123,20 @@ def _public(key: Key) -> Key:
     return {field: value for field, value in key.items() if field != "key"}
 
 
+def orphaned_key(
+    message: str, key_ids: Iterable[int], cause: ClouddbError, result: Result | None = None
+) -> ClouddbError:
+    """The error for keys that are active, or may be, although nobody has their secret or they were to be revoked.
+
+    C(key_ids) are the ids that are known, C(cause) is the error of the request that failed.
+    """
+    text = f"{message} Error: {sentence(cause)}"
+    return ClouddbError("orphaned_key", text, {**cause.details, "key_ids": list(key_ids)}, result)
+
+
 def _unconfirmed_creation(
     client: Client, name: str, known_ids: Collection[int], scope: KeyScope, cause: RequestFailed
-) -> OrphanedKey:
+) -> ClouddbError:
     problem = (
         f"The request to create API key '{name}' got no usable response. "
         "It was not retried, because that could create a second key."
@@ -160,7 +150,7 @@ def _unconfirmed_creation(
             f"The keys could not be listed to find out whether it created one: {sentence(error)} "
             "List them later, revoke a new key of that name by its id, then run the task again."
         )
-        return OrphanedKey(f"{problem} {outcome}", [], cause)
+        return orphaned_key(f"{problem} {outcome}", [], cause)
     if not new_ids:
         outcome = "The service lists no new key of that name. Run the task again."
     else:
@@ -168,7 +158,7 @@ def _unconfirmed_creation(
             f"{numbered(new_ids)} of that name {'is' if len(new_ids) == 1 else 'are'} new. Unless another host created it, nobody "
             "has the secret. Revoke such a key with state=absent and id, then run the task again."
         )
-    return OrphanedKey(f"{problem} {outcome}", new_ids, cause)
+    return orphaned_key(f"{problem} {outcome}", new_ids, cause)
 
 
 def with_new_key(client: Client, created: CreatedKey, scope: KeyScope = ACCOUNT) -> Client:
@@ -191,7 +181,7 @@ def choose_key(
     """The key of that name that is kept, and warnings: the earliest whose id is not among C(known_ids).
 
     When many hosts create the same key at once, all of them come to the same result. It is the one that this task created
-    when the keys can't be listed. Raises KeyConflict.
+    when the keys can't be listed. Raises ClouddbError.
     """
     _require_name(created.public, name)
     try:
@@ -214,24 +204,23 @@ def choose_key(
 def _require_name(key: Key, name: str) -> None:
     stored = key.get("name")
     if stored not in (None, name):
-        raise KeyConflict(
+        raise ClouddbError(
             "name_changed",
             f"The service has changed the name of the new key {key['id']} from '{name}' to '{stored}'. Later runs would not "
             "find the key and would create another one each time, so it is not kept. Use the name as the service stores it: "
             f"'{stored}'.",
-            [key],
-            stored_name=stored,
+            {"key_ids": [key["id"]], "stored_name": stored},
         )
 
 
 def _require_scope(key: Key, scope: KeyScope) -> None:
-    """Raise KeyConflict for a new key that can access more than was asked for."""
+    """Raise ClouddbError for a new key that can access more than was asked for."""
     if not scope.includes(key):
-        raise KeyConflict(
+        raise ClouddbError(
             "wrong_scope",
             f"The new key {key['id']} is not limited to project {scope.project_id}, so it is not kept. Check whether the service "
             "supports keys of a project.",
-            [key],
+            {"key_ids": [key["id"]]},
         )
 
 
@@ -274,11 +263,11 @@ def _is_gone(client: Client, key: Key, scope: KeyScope, cause: RequestFailed) ->
 
 
 def revoke_created_key(client: Client, created: CreatedKey, reason: str, scope: KeyScope = ACCOUNT) -> None:
-    """Revoke the key that this task has created. Raises OrphanedKey, with the reason, when that fails."""
+    """Revoke the key that this task has created. Raises ClouddbError, with the reason, when that fails."""
     try:
         revoke_key(client, created.public, scope)
     except RequestFailed as error:
-        raise OrphanedKey(
+        raise orphaned_key(
             f"{sentence(reason)} This task had created key {created.id}. {not_revoked([created.id], error)} "
             f"Revoke it with state=absent and id={created.id}.",
             [created.id],
@@ -313,7 +302,7 @@ def is_accepted(client: Client, scope: KeyScope = ACCOUNT, max_rejections: int =
 
 
 def is_valid_secret(client: Client, scope: KeyScope = ACCOUNT) -> bool:
-    """Whether the key of this client is accepted, and is of this scope. Raises KeyConflict for a key that can access more than its project."""
+    """Whether the key of this client is accepted, and is of this scope. Raises ClouddbError for a key that can access more than its project."""
     if not is_accepted(client, scope):
         return False
     if scope.project_id:
@@ -323,8 +312,10 @@ def is_valid_secret(client: Client, scope: KeyScope = ACCOUNT) -> bool:
             if error.status in OUT_OF_SCOPE:
                 return True
             raise
-        raise KeyConflict(
-            "other_key", f"The key can access more than project {scope.project_id}. Nothing was changed.", []
+        raise ClouddbError(
+            "other_key",
+            f"The key can access more than project {scope.project_id}. Nothing was changed.",
+            {"key_ids": []},
         )
     return True
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Callable, NamedTuple
 
-from .._errors import Result, SecretFileError
+from .._errors import ClouddbError, Result, SecretFileError
 from .._files.secret_file import SecretFile
 from .._http.client import Client
 from .._http.errors import RequestFailed
@@ -16,14 +16,13 @@ from .._timestamps import BEGINNING, timestamp_of
 from .api import (
     CreatedKey,
     Key,
-    KeyConflict,
-    OrphanedKey,
     as_revoked,
     choose_key,
     create_key,
     is_valid_secret,
     list_keys,
     not_revoked,
+    orphaned_key,
     retry_advice,
     revoke_created_key,
     revoke_key,
@@ -54,7 +53,7 @@ def present(
     """Create or replace the key of this name where needed, and write its secret to C(dest), if given.
 
     C(regenerate) is C(never), C(if_lost) or C(always). Returns the result of the module api_key. Raises InvalidOption,
-    KeyConflict, OrphanedKey, SecretFileError and what Client raises.
+    ClouddbError, SecretFileError and what Client raises.
     """
     if dest is None:
         return _present_in_result(client, name, scope, regenerate, check_mode)
@@ -99,7 +98,7 @@ def _create(client: Client, keys: _Keys, write: Callable[[str], None] | None) ->
     """Create a key, C(write) its secret or put it into the result, and then revoke the older keys of the name.
 
     If another host was earlier, the created key is revoked instead. Returns the task's result. If an older key can't be
-    revoked, OrphanedKey holds the result.
+    revoked, the error holds the result.
     """
     created = create_key(client, keys.name, keys.ids, keys.scope)
     try:
@@ -132,7 +131,7 @@ def absent(
     """Revoke the key of this id, or the key of this name (several only with C(allow_multiple)).
 
     In check mode, an earlier task would create the key with the id NOT_CREATED_KEY_ID.
-    Returns the result of the module api_key. Raises KeyConflict, OrphanedKey and what Client raises.
+    Returns the result of the module api_key. Raises ClouddbError and what Client raises.
     """
     listed = list_keys(client, scope)
     if key_id == NOT_CREATED_KEY_ID:
@@ -141,11 +140,11 @@ def absent(
     by_name = [key for key in listed if key.get("name") == name and scope.includes(key)]
     keys = [key for key in listed if key["id"] == key_id] if name is None else by_name
     if len(keys) > 1 and not allow_multiple:
-        raise KeyConflict(
+        raise ClouddbError(
             "several_keys",
             f"{len(keys)} keys are named '{name}' ({_ids(keys)}). "
             "Set id to revoke one of them, or allow_multiple: true to revoke all.",
-            keys,
+            {"key_ids": [key["id"] for key in keys]},
         )
     # The one used last may be the task's own key, without which no other could be revoked.
     in_order = sorted(keys, key=lambda key: timestamp_of(key, "last_used_at") or BEGINNING)
@@ -156,25 +155,25 @@ def absent(
 def _is_secret(client: Client, keys: _Keys, dest: SecretFile, secret: str | None, regenerate: str) -> bool:
     """Whether the service accepts what the file holds, which then counts as the secret of the key of this name.
 
-    Raises KeyConflict if it does and there is no such key, or if it does not and the key must not be replaced.
+    Raises ClouddbError if it does and there is no such key, or if it does not and the key must not be replaced.
     """
     is_valid = bool(secret and is_valid_secret(client.with_api_key(secret), keys.scope))
     existing = keys.of_the_name
     if is_valid and not existing:
-        raise KeyConflict(
+        raise ClouddbError(
             "other_key",
             f"{dest.option}: {dest.path} holds another key that the service accepts: no key is named '{keys.name}'. Its "
             f"secret would be lost. Set {dest.option} to another path, or remove the file first.",
-            [],
+            {"key_ids": []},
         )
     if existing and not is_valid and regenerate == "never":
         reasons = {None: f"{dest.path} does not exist.", "": f"{dest.path} is empty."}
         reason = reasons.get(secret, f"The service rejects the key in {dest.path}.")
-        raise KeyConflict(
+        raise ClouddbError(
             "secret_unavailable",
             f"A key named '{keys.name}' exists ({_ids(existing)}), but its secret is no longer available. {reason} "
             "The service shows a secret only once. Set regenerate: if_lost to replace the key.",
-            existing,
+            {"key_ids": [key["id"] for key in existing]},
         )
     return is_valid
 
@@ -217,7 +216,7 @@ def revoke_all(
 ) -> list[Key]:
     """Revoke the keys in this order, and return the revocation results of those that were still active.
 
-    Raises OrphanedKey with C(result), the task's result so far. It may hold the secret of the key C(new_id), which replaces these.
+    Raises ClouddbError with C(result), the task's result so far. It may hold the secret of the key C(new_id), which replaces these.
     """
     revoked: list[Key] = []
     for position, key in enumerate(keys):
@@ -229,7 +228,7 @@ def revoke_all(
             if new_id is not None:
                 problem = f"The new key {new_id} is in use. {not_revoked(remaining, error)} Revoke them with state=absent and id."
             result = {**result, "changed": new_id is not None or bool(revoked), "revoked": revoked}
-            raise OrphanedKey(problem, remaining, error, result) from error
+            raise orphaned_key(problem, remaining, error, result) from error
         if revocation:
             revoked.append(revocation)
     return revoked

@@ -17,8 +17,6 @@ MAX_DESCRIBED = 20
 class WaitFailed(ClouddbError):
     """Operations failed, the deadline passed, or an error aborted the wait. C(result) holds the last known states."""
 
-    kind = "wait_failed"
-
 
 def operations_failed(state: WaitState, failed: Sequence[OperationRef]) -> WaitFailed:
     """At least one operation has failed."""
@@ -56,10 +54,8 @@ def _wait_failed(
         "failed_ids": [ref.id for ref in failed],
         "pending_ids": [ref.id for ref in state.awaited() if ref not in failed],
     }
-    failure = WaitFailed(message, error.details if error else {}, {**state.result(), **ids})
-    if error:
-        failure.kind = error.kind
-    return failure
+    kind, details = (error.kind, error.details) if error else ("wait_failed", {})
+    return WaitFailed(kind, message, details, {**state.result(), **ids})
 
 
 def _count(refs: Sequence[OperationRef], state: WaitState) -> str:

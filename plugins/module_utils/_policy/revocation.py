@@ -13,11 +13,11 @@ from .._http.client import Client
 from .._http.errors import RequestFailed
 from .._keys.api import (
     Key,
-    OrphanedKey,
     as_revoked,
     last_use,
     list_keys,
     not_revoked,
+    orphaned_key,
     own_key_of,
     retry_advice,
     revoke_key,
@@ -49,7 +49,7 @@ def apply_policy(
 ) -> Result:
     """Compare the keys of this scope with the policy, and revoke keys unless C(options) is None.
 
-    Returns the result of the module api_key_policy. Raises InvalidOption, OrphanedKey, with the result so far, and what
+    Returns the result of the module api_key_policy. Raises InvalidOption, ClouddbError, with the result so far, and what
     Client raises.
     """
     enforcement = _Enforcement(client, scope, policy, check_mode)
@@ -105,7 +105,7 @@ class _Enforcement:
                 self._revoke_if_due(waiting[0])
             except RequestFailed as error:
                 ids = [key["id"] for key in waiting[: self._remaining()]]
-                raise OrphanedKey(
+                raise orphaned_key(
                     f"{not_revoked(ids, error)} {retry_advice(error)}", ids, error, self.result()
                 ) from error
             done = {*self._kept, *self._revoked, *self._gone}

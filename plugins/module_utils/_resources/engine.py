@@ -82,7 +82,7 @@ class Engine:
         self._past = Journal(goal, self._waiting)
 
     def run(self) -> Result:
-        """Do what the goal needs; the task's result. Raises what Client raises, ResourceError, InvalidOption and WaitFailed."""
+        """Do what the goal needs; the task's result. Raises what Client raises, ClouddbError, InvalidOption and WaitFailed."""
         try:
             return self._run()
         except WaitFailed as failure:
@@ -91,7 +91,7 @@ class Engine:
             failure.result = {**so_far, **failure.result, "elapsed": so_far["elapsed"]}
             if known and any(is_failed_creation(each, known) for each in failure.result["operations"]):
                 left = f"This creation left {label_of(known)}, which is not usable. Delete it, then run the task again."
-                failure.args = (f"{failure} {left}",)
+                failure.add(after=left)
             raise
 
     def _run(self) -> Result:
@@ -255,8 +255,7 @@ class Engine:
         if past.error and (unobserved or seen.state != DELETING):
             return past.error
         if unobserved and past.changed:
-            problem = f"{past.request.line} was carried out, but its result could not be looked up"
-            unobserved.args = (f"{problem}. {unobserved}",)
+            unobserved.add(f"{past.request.line} was carried out, but its result could not be looked up.")
             unobserved.result = past.so_far(past.known)
         if unobserved:
             return unobserved

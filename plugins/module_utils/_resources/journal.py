@@ -62,7 +62,7 @@ class Journal:
         )
 
     def result(self, resource: Resource | None, operations: Sequence[Operation]) -> Result:
-        """The task's result at its end. Raises ResourceError if C(find) would not find what was created."""
+        """The task's result at its end. Raises ClouddbError if C(find) would not find what was created."""
         goal, request, changed, warnings = self._goal, self.request, self.changed, [*self.warnings]
         if changed and self.status is None:
             warnings.append(f"The response to {request.line} was lost, but the service has carried out the request.")

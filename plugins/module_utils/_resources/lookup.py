@@ -20,16 +20,6 @@ from .state import ABSENT, DELETING, own_state
 MAX_NAMED = 10
 
 
-class ResourceError(ClouddbError):
-    """A task cannot find its resource, or not bring it to the state that it asks for; C(kind) says why."""
-
-    def __init__(
-        self, kind: str, message: str, details: dict[str, Any] | None = None, result: dict[str, Any] | None = None
-    ) -> None:
-        super().__init__(message, details, result)
-        self.kind = kind
-
-
 class Listed(NamedTuple):
     """The resources of a list, the ids of the projects that the service could not include, and a warning if there are any."""
 
@@ -101,19 +91,19 @@ def select(listed: Listed, alternatives: Sequence[Mapping[str, Any]], goal: Goal
     """The only resource that matches, and warnings about fields of C(find.match) that no resource has.
 
     Each of the C(alternatives) has the fields of a match; they are tried in turn until a resource matches. One that is being
-    deleted counts only if there is no other. Raises ResourceError if several match, or if none does and the list is incomplete.
+    deleted counts only if there is no other. Raises ClouddbError if several match, or if none does and the list is incomplete.
     """
     items = [item for item in listed.items if own_state(item) != ABSENT]
     matching = ([item for item in items if contains(item, match)] for match in alternatives)
     found = next(filter(None, matching), [])
     found = [item for item in found if own_state(item) != DELETING] or found
     if not found and listed.warnings:
-        raise ResourceError("incomplete_list", f"No resource matches {goal.selector}. {listed.warnings[0]}")
+        raise ClouddbError("incomplete_list", f"No resource matches {goal.selector}. {listed.warnings[0]}")
     if len(found) > 1:
         named = ", ".join(map(label_of, found[:MAX_NAMED]))
         more = f" and {len(found) - MAX_NAMED} more" if len(found) > MAX_NAMED else ""
         problem = f"{goal.first.line} is about one resource, but {len(found)} match {goal.selector}"
-        raise ResourceError("ambiguous_match", f"{problem}: {named}{more}. Select one by its id, or rename one.")
+        raise ClouddbError("ambiguous_match", f"{problem}: {named}{more}. Select one by its id, or rename one.")
     if found:
         return found[0], []
     # The body of a creation has these fields as well, so that a misspelled one is an error after it.

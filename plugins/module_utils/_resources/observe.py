@@ -48,7 +48,7 @@ def observe(
 
     C(sent) is the step whose request was sent. C(known) and C(sent_at), the time of the request by the service's clock, are None
     before the request. C(has_waited): whether the operations of the resource have been waited for. Raises what Client raises,
-    and ResourceError.
+    and ClouddbError.
     """
     resource, warnings = _look_up(client, goal, sent, known, has_waited)
     state = ABSENT if resource is None else own_state(resource)

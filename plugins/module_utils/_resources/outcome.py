@@ -13,7 +13,7 @@ from .._operations.wait_failure import WaitFailed
 from .._untrusted import displayable
 from .compare import changed_fields, contains
 from .goal import Goal, Resource, ResourceRequest
-from .lookup import MAX_NAMED, ResourceError, label_of
+from .lookup import MAX_NAMED, label_of
 from .observe import Observation
 from .parents import ResourceNotFound
 from .state import ABSENT, DELETING, UNFINISHED
@@ -46,16 +46,16 @@ def no_match(goal: Goal, seen: Observation) -> ClouddbError:
     """The error for a request that needs a resource."""
     if seen.resource:
         problem = f"{label_of(seen.resource)} is being deleted"
-        return ResourceError("no_match", f"{problem}, so {goal.first.line} cannot change it.")
+        return ClouddbError("no_match", f"{problem}, so {goal.first.line} cannot change it.")
     if goal.find and not goal.find.is_option:
         return ResourceNotFound(
             goal.selector, "no resource has this value. Check it, and whether the API key may access it."
         )
     hint = " ".join(seen.warnings) or "Check the values in find.match."
-    return ResourceError("no_match", f"No resource matches find for {goal.first.line}. {hint}")
+    return ClouddbError("no_match", f"No resource matches find for {goal.first.line}. {hint}")
 
 
-def created_differently(goal: Goal, resource: Resource, match: Mapping[str, Any], result: Result) -> ResourceError:
+def created_differently(goal: Goal, resource: Resource, match: Mapping[str, Any], result: Result) -> ClouddbError:
     """The error for a resource that the service has created with other values than those of C(find.match)."""
     stored = ", ".join(
         f"{displayable(name, 100)} is {displayable(resource.get(name), 100)!r}, not {displayable(wanted, 100)!r}"
@@ -64,24 +64,24 @@ def created_differently(goal: Goal, resource: Resource, match: Mapping[str, Any]
     )
     problem = f"{goal.first.line} created {label_of(resource)}, which {goal.selector} does not match: {stored}."
     advice = "Each run would create another resource. Use the service's values."
-    return ResourceError("no_match", f"{problem} {advice}", {}, result)
+    return ClouddbError("no_match", f"{problem} {advice}", {}, result)
 
 
-def unknown_outcome(error: RequestFailed, advice: str) -> ResourceError:
+def unknown_outcome(error: RequestFailed, advice: str) -> ClouddbError:
     """The error for a request that may have been carried out."""
     message = f"{error} The service may have carried out the request. {advice}"
-    return ResourceError("unknown_outcome", message, error.details)
+    return ClouddbError("unknown_outcome", message, error.details)
 
 
 def locked(
     error: RequestFailed, option: str, seconds: float, locking: Sequence[str], may_have_acted: bool
-) -> ResourceError:
+) -> ClouddbError:
     """The error for a project that stayed locked, with the ids of its unfinished operations; C(option) bounds the wait."""
     message = f"{error} The project stayed locked for {round(seconds, 1):g} s ({option})"
     message += "." if may_have_acted else ", so the request was not carried out."
     if locking:
         message += f" Unfinished operations of the project: {', '.join(locking[:MAX_NAMED])}."
-    return ResourceError("locked", f"{message} Run the task again later, or increase {option}.", error.details)
+    return ClouddbError("locked", f"{message} Run the task again later, or increase {option}.", error.details)
 
 
 def overdue(
@@ -96,4 +96,4 @@ def overdue(
         UNFINISHED: f"{name} is not ready",
     }.get(seen.state, f"{request.line} was accepted, but the list still shows {name}")
     advice = f"after {round(timeout, 1):g} s. Run the task again later, or increase timeout."
-    return WaitFailed(f"{problem} {advice}", {}, {**result, "failed_ids": [], "pending_ids": []})
+    return WaitFailed("wait_failed", f"{problem} {advice}", {}, {**result, "failed_ids": [], "pending_ids": []})

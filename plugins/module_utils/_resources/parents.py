@@ -13,7 +13,7 @@ from .._http.errors import NotFound
 from .._missing import similar
 from .._options import NOT_CREATED_ID, identifier
 from .._untrusted import PROJECT_ID
-from .lookup import Listed, ResourceError, list_resources
+from .lookup import Listed, list_resources
 
 # As the published API document bounds it.
 PROJECTS_PAGE_SIZE = 400
@@ -26,10 +26,8 @@ _NAMED = {"parent": "branch", "owner": "user"}
 class ResourceNotFound(ClouddbError):
     """There is no such resource as an option names."""
 
-    kind = "not_found"
-
     def __init__(self, option: str, problem: str) -> None:
-        super().__init__(f"{option}: {problem}", {"option": option})
+        super().__init__("not_found", f"{option}: {problem}", {"option": option})
 
 
 # For modules about resources that belong to a project.
@@ -46,7 +44,7 @@ def project_id_from(params: Mapping[str, Any], client: Client, may_be_missing: b
     """The id of the project in C(project) or, without a request, in C(project_id); None if both are omitted.
 
     With C(may_be_missing), an earlier task would create a project that is not there: NOT_CREATED_ID. Raises
-    ResourceNotFound, InvalidOption, ResourceError and what Client raises.
+    ResourceNotFound, InvalidOption, ClouddbError and what Client raises.
     """
     project = params.get("project")
     if project is None or project == NOT_CREATED_ID:
@@ -96,7 +94,7 @@ def not_found(option: str, listed: Listed, text: str) -> ClouddbError:
     """The error for an option that names a resource that is not in its list."""
     problem = f"there is no {_NAMED.get(option, option)} '{text}'."
     if listed.warnings:
-        return ResourceError("incomplete_list", f"{option}: {problem} {listed.warnings[0]}")
+        return ClouddbError("incomplete_list", f"{option}: {problem} {listed.warnings[0]}")
     near = similar(text, {str(each.get("name")) for each in listed.items})
     hint = f"Did you mean {' or '.join(near)}?" if near else "Check its name, and whether the API key may access it."
     return ResourceNotFound(option, f"{problem} {hint}")

@@ -18,7 +18,7 @@ from .state import ABSENT, BROKEN, DELETING
 def preview(client: Client, goal: Goal) -> Result:
     """What the task would return. A resource that would be created has the id null.
 
-    Raises what Client raises, ResourceError and InvalidOption.
+    Raises what Client raises, ClouddbError and InvalidOption.
     """
     # Without its id, which an earlier task would have created, there is nothing to look up.
     can_look_up = goal.find is not None and goal.find.has_all_values

@@ -18,7 +18,7 @@ from .state import ABSENT
 def read(client: Client, goal: Goal, all_pages: bool, check_mode: bool) -> Result:
     """The result of a GET request. In check mode, a resource that only an earlier task would create is a warning.
 
-    Raises what Client raises, and ResourceError.
+    Raises what Client raises, and ClouddbError.
     """
     request, find = goal.first, goal.find
     if check_mode and not goal.has_all_values:

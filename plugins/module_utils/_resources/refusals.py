@@ -12,7 +12,7 @@ from .._http.client import Client
 from .._untrusted import displayable
 from .compare import contains, fields_of
 from .goal import Find
-from .lookup import MAX_NAMED, ResourceError, label_of, list_resources
+from .lookup import MAX_NAMED, label_of, list_resources
 from .parents import not_found
 from .state import ABSENT, DELETING, own_state
 
@@ -37,7 +37,7 @@ def branch_refusal(client: Client, find: Find, body: Mapping[str, Any] | None) -
             reason = f"other branches were created from it. Delete these first: {', '.join(children[:MAX_NAMED])}."
             remedy = "deletes them"
         if reason:
-            return Refusal(ResourceError("refused", f"Branch {_name_of(branch)} cannot be deleted: {reason}"), remedy)
+            return Refusal(ClouddbError("refused", f"Branch {_name_of(branch)} cannot be deleted: {reason}"), remedy)
     return None
 
 

@@ -20,7 +20,7 @@ from .compare import changed_fields
 from .declared import deletion, module_result, reach
 from .goal import Find, Resource
 from .kinds import BRANCH
-from .lookup import ResourceError, label_of, list_resources
+from .lookup import label_of, list_resources
 from .parents import project_id_from
 from .refusals import reason_to_keep
 from .state import DELETING, own_state
@@ -43,7 +43,7 @@ def sweep(params: Mapping[str, Any], client: Client, check_mode: bool) -> Result
     listed = [] if segments[1] == NOT_CREATED_ID else list_resources(client, segments, "branches").items
     if listed and age and not client.knows_service_time:
         problem = "The responses have no Date header, so the age of the branches is not known. None was deleted."
-        raise ResourceError("unexpected_response", f"{problem} Check the proxies between this machine and the service.")
+        raise ClouddbError("unexpected_response", f"{problem} Check the proxies between this machine and the service.")
     due, warnings = _due(params["name_pattern"], age, listed, client.service_now(), limit)
     deleted: list[Resource] = []
     operations: list[Resource] = []

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from .._clock import Deadline
 from .._http.client import Client
-from .._http.errors import NotFound, StatusError
+from .._http.errors import StatusError
 from .._operations.api import Operation
 from .._operations.progress import Progress
 from .._operations.wait import LAST_POLL_SECONDS, Limits, Wait, poll_interval
@@ -94,7 +94,7 @@ class Waiting:
         try:
             Wait(self._client, self._limits, state, self._progress).run()
         except WaitFailed as failure:
-            is_gone = accepts_gone and failure.kind == NotFound.kind
+            is_gone = accepts_gone and failure.kind == "not_found"
             # At the deadline of a wait for others' operations, the request is sent once more.
             is_over = state.accepts_failure and state.remaining() <= 0
             if not (is_gone or is_over):
@@ -103,7 +103,7 @@ class Waiting:
             self.polls += state.polls
 
     def wait_until_unlocked(self, error: StatusError, may_have_acted: bool) -> None:
-        """Wait for the unfinished operations of the project that C(error) is about. Raises ResourceError and WaitFailed."""
+        """Wait for the unfinished operations of the project that C(error) is about. Raises ClouddbError and WaitFailed."""
         clock, option, seconds = self._client.clock, "lock_timeout", self._lock_timeout
         if seconds is None:
             option, seconds = "timeout", self._timeout

@@ -19,12 +19,6 @@ MAX_AGE = timedelta(hours=1)
 NAMED_HOSTS = 5
 
 
-class RotationRefused(ClouddbError):
-    """The confirmations do not allow the step. Nothing was created or revoked."""
-
-    kind = "rotation_refused"
-
-
 class Run(NamedTuple):
     """A run of the role on all hosts of a play, and checksums of the variables that must be the same on all of them."""
 
@@ -99,7 +93,7 @@ def current_confirmations(items: Iterable[Confirmation], run: Run, now: datetime
 
 
 def require_same_variables(items: Iterable[Confirmation], run: Run) -> None:
-    """Raise RotationRefused if hosts took part in this run with other values of its variables."""
+    """Raise ClouddbError if hosts took part in this run with other values of its variables."""
     differing: dict[str, list[str]] = {}
     for item in (item for item in items if item.run == run.id):
         for name in {**run.variables, **item.variables}:
@@ -107,7 +101,8 @@ def require_same_variables(items: Iterable[Confirmation], run: Run) -> None:
                 differing.setdefault(name, []).append(item.host)
     if differing:
         texts = ", ".join(f"{name} (on {names_text(hosts)})" for name, hosts in differing.items())
-        raise RotationRefused(
+        raise ClouddbError(
+            "rotation_refused",
             f"All hosts of a run get the same key, but these variables differ: {texts}. No key was created or revoked. Run the "
             "role once for each group of hosts, in a separate play with its own api_key_rotation_name.",
             {"hosts": sorted({host for hosts in differing.values() for host in hosts})},

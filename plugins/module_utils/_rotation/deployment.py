@@ -36,12 +36,6 @@ from .record import (
 MAX_REJECTIONS_OF_NEW_KEY = 5
 
 
-class DeploymentRefused(ClouddbError):
-    """The key is not deployed to this host; what the host holds is unchanged."""
-
-    kind = "deployment_refused"
-
-
 class NewKey(NamedTuple):
     """A key to deploy, the hosts that use it, and the older keys, by id."""
 
@@ -186,7 +180,7 @@ def inspect(client: Client, host: Host) -> tuple[bool, Confirmation]:
 def deploy(client: Client, host: Host, key: NewKey, fingerprint: str) -> dict[str, Any]:
     """Write the key to the host's file. Returns C(previous), the secret that it held before, None if there was none.
 
-    C(fingerprint) is that of the confirmation by which the rotation was planned. Raises DeploymentRefused when the host has
+    C(fingerprint) is that of the confirmation by which the rotation was planned. Raises ClouddbError when the host has
     changed since, or the service does not accept the key; what the host holds is unchanged then.
     """
     with host.held() as found:
@@ -194,9 +188,10 @@ def deploy(client: Client, host: Host, key: NewKey, fingerprint: str) -> dict[st
             # The connection was lost, and Ansible has run the task again.
             return {"changed": False, "previous": None}
         if found.fingerprint != fingerprint:
-            raise DeploymentRefused(
+            raise ClouddbError(
+                "deployment_refused",
                 f"The file or the record of {host.name} has changed since this run inspected it, by another rotation, by a "
-                "host with the same file or by hand. Nothing was written there. Run the role again, and only once at a time."
+                "host with the same file or by hand. Nothing was written there. Run the role again, and only once at a time.",
             )
         _require_accepted(client, host, key)
         own = found.record.keys if found.record else {}
@@ -215,14 +210,15 @@ def deploy(client: Client, host: Host, key: NewKey, fingerprint: str) -> dict[st
 def confirm(client: Client, host: Host, key: NewKey) -> Confirmation:
     """Record that the deployment is complete: the host holds the key, and the service accepts it from there.
 
-    To be called after all tasks that deploy the key. Raises DeploymentRefused.
+    To be called after all tasks that deploy the key. Raises ClouddbError.
     """
     with host.held() as found:
         record = host.own_record(key, found)
         if host.record and not record:
-            raise DeploymentRefused(
+            raise ClouddbError(
+                "deployment_refused",
                 f"{host.name} no longer holds the new key {key.id}, because another rotation or somebody else has changed its "
-                "file. Run the role again, and only once at a time."
+                "file. Run the role again, and only once at a time.",
             )
         deployed_at = _require_accepted(client, host, key)
         if record:
@@ -302,11 +298,12 @@ def _to_restore(host: Host, found: Found) -> Previous:
 
 
 def _require_accepted(client: Client, host: Host, key: NewKey) -> str:
-    """The time by the service's clock at which it accepted the key from here. Raises DeploymentRefused."""
+    """The time by the service's clock at which it accepted the key from here. Raises ClouddbError."""
     accepted, checked_at = _check_secret(client, host.scope, key.secret, MAX_REJECTIONS_OF_NEW_KEY)
     if not accepted:
-        raise DeploymentRefused(
+        raise ClouddbError(
+            "deployment_refused",
             f"The service does not accept the new key {key.id} from {host.name}. It may have been revoked by another "
-            "rotation. Run the role again, and only once at a time."
+            "rotation. Run the role again, and only once at a time.",
         )
     return checked_at

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from .._errors import InvalidOption, Result
+from .._errors import ClouddbError, InvalidOption, Result
 from .._keys.api import Key, numbered
 from .._keys.scope import ACCOUNT, KeyScope
 from .._timestamps import parse_timestamp, timestamp_of
-from .confirmation import Confirmation, RotationRefused, names_text, recorded_keys
+from .confirmation import Confirmation, names_text, recorded_keys
 from .record import KnownKey, checksum, keys_as_json
 
 PLACEHOLDER = "{timestamp}"
@@ -133,22 +133,25 @@ def plan(rotation: Rotation, params: Mapping[str, Any], max_age: timedelta, grac
     Returns C(reason) (empty: no new key is needed), C(message) about it, C(name) of a new key, C(api_key) (the newest key
     or None), C(plan) for the steps that follow (all hosts, and what is recorded of the active keys), C(left) (ids of
     keys that are not revoked), C(revoke) (whether there are keys to revoke), and C(grace_period) (its remaining seconds).
-    Raises RotationRefused.
+    Raises ClouddbError.
     """
     keys, missing = rotation.keys, [name for name in rotation.hosts if name not in rotation.confirmations]
     if params["tags"]:
-        raise RotationRefused(
+        raise ClouddbError(
+            "rotation_refused",
             f"The run is limited to or by tags ({', '.join(params['tags'])}), which may skip the deployment tasks. No key was "
-            "created or revoked. Run the play without tags."
+            "created or revoked. Run the play without tags.",
         )
     if not rotation.all_have_records() and not params["other_hosts"]:
-        raise RotationRefused(
+        raise ClouddbError(
+            "rotation_refused",
             "The key is deployed by tasks only, and without a record nothing shows who uses it. No key was created or "
-            "revoked. Set api_key_rotation_consumers to the hosts that use the key, or set api_key_rotation_record."
+            "revoked. Set api_key_rotation_consumers to the hosts that use the key, or set api_key_rotation_record.",
         )
     reason = _reason_for_new_key(rotation, max_age)
     if reason and missing:
-        raise RotationRefused(
+        raise ClouddbError(
+            "rotation_refused",
             f"A new key is needed: {reason}. {_missing_text(rotation, missing)} No key was created or revoked. Make "
             "every host reachable and include it in the play, without limit, serial, when or job slices. Add hosts that no "
             "longer use the key to api_key_rotation_former_consumers.",
@@ -199,10 +202,11 @@ def _reason_for_new_key(rotation: Rotation, max_age: timedelta) -> str:
     newest = rotation.keys[-1]
     created_at = timestamp_of(newest, "created_at")
     if created_at is None:
-        raise RotationRefused(
+        raise ClouddbError(
+            "rotation_refused",
             f"The service sent no valid created_at of key {newest['id']}, so it is not known which key is the newest. No key "
             "was created or revoked. Run the task again. If the error remains, revoke that key by its id with "
-            "clouddb.control.api_key and state=absent, once nothing uses it."
+            "clouddb.control.api_key and state=absent, once nothing uses it.",
         )
     # The time may be a second behind created_at.
     if not max_age or rotation.now - created_at >= max_age:

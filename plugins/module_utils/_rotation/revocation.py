@@ -15,15 +15,9 @@ from .._keys.api import Key, as_revoked, not_revoked, numbered, revoke_key
 from .._keys.ensure import revoke_all
 from .._keys.scope import KeyScope
 from .._timestamps import BEGINNING, timestamp_of
-from .confirmation import MAX_AGE, NAMED_HOSTS, Confirmation, RotationRefused, names_text
+from .confirmation import MAX_AGE, NAMED_HOSTS, Confirmation, names_text
 from .plan import Rotation, remain
 from .record import COMMITTED, checksum
-
-
-class RotationFailed(ClouddbError):
-    """The new key was not deployed to all hosts."""
-
-    kind = "rotation_failed"
 
 
 def revoke(
@@ -32,7 +26,7 @@ def revoke(
     """Revoke the keys older than C(key_id), which must be the newest, if every host has confirmed that it holds it.
 
     C(key_id) None means that the key would be created, in check mode. The task's own key and those that somebody else uses
-    are not revoked; C(left) has their ids then. Raises RotationRefused, with nothing revoked, OrphanedKey and what a Client raises.
+    are not revoked; C(left) has their ids then. Raises ClouddbError and what a Client raises.
     """
     keys = rotation.keys
     if key_id is not None:
@@ -89,7 +83,7 @@ def _ids(keys: Sequence[Key]) -> list[int]:
 def withdraw(
     client: Client, rotation: Rotation, key_id: int, secret: str, errors: Mapping[str, str], check_mode: bool
 ) -> NoReturn:
-    """Revoke the new key if every host has confirmed that it no longer holds it. Always raises RotationFailed.
+    """Revoke the new key if every host has confirmed that it no longer holds it. Always raises ClouddbError.
 
     C(errors) are the errors of the hosts, by name.
     """
@@ -104,7 +98,8 @@ def withdraw(
         texts.append(f"Rolled back: {names_text(restored)}.")
     key = next((key for key in [*rotation.keys, *rotation.foreign_keys] if key["id"] == key_id), None)
     texts.append(_withdrawal(client, key_id, key, rotation.scope, holding, check_mode))
-    raise RotationFailed(
+    raise ClouddbError(
+        "rotation_failed",
         f"Key {key_id} could not be deployed to all hosts. {' '.join(texts)} The older keys are unchanged. Fix the errors and run "
         "the role again.",
         {"hosts": failed, "key_ids": [key_id] if key else []},
@@ -129,7 +124,7 @@ def _withdrawal(
 
 
 def _require_committed(rotation: Rotation, key_id: int) -> None:
-    """Raise RotationRefused unless every host is committed to the key, and it is the newest."""
+    """Raise ClouddbError unless every host is committed to the key, and it is the newest."""
     # Without confirmations no record names the key, so whether it is the newest is known only afterwards.
     problems = {name: _reason_to_refuse(rotation.confirmations.get(name), key_id) for name in rotation.hosts}
     refused = {name: problem for name, problem in problems.items() if problem}
@@ -137,13 +132,15 @@ def _require_committed(rotation: Rotation, key_id: int) -> None:
         texts = [f"{name} {problem}." for name, problem in list(refused.items())[:NAMED_HOSTS]]
         if len(refused) > NAMED_HOSTS:
             texts.append(f"So it is on {len(refused) - NAMED_HOSTS} more hosts.")
-        raise RotationRefused(
+        raise ClouddbError(
+            "rotation_refused",
             f"No key was revoked, because key {key_id} is not confirmed on all hosts: {' '.join(texts)} "
             "Run the role again, and only once at a time.",
             {"hosts": sorted(refused), "key_ids": [key_id]},
         )
     if not rotation.keys or rotation.keys[-1]["id"] != key_id:
-        raise RotationRefused(
+        raise ClouddbError(
+            "rotation_refused",
             f"Key {key_id} is no longer the newest key of this name. No key was revoked. Another rotation is running or "
             "was interrupted. Run the role again, and only once at a time.",
             {"key_ids": [key_id]},

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.clouddb.control.plugins.module_utils._http.errors import NotFound, ServiceUnreachable
+from ansible_collections.clouddb.control.plugins.module_utils._http.errors import ServiceUnreachable
 from ansible_collections.clouddb.control.plugins.module_utils._http.session import Request
 from ansible_collections.clouddb.control.plugins.module_utils._operations.status import FAILED, SUCCEEDED
 from ansible_collections.clouddb.control.plugins.module_utils._operations.wait import LAST_POLL_SECONDS, Limits, Wait
@@ -123,7 +123,7 @@ def test_result_agrees_with_the_operations(
     listed = [*result["failed_ids"], *result["pending_ids"]]
     assert sorted(listed) == sorted(name for name, status in last_known.items() if status not in SUCCEEDED)
     assert all(last_known[name] in FAILED for name in result["failed_ids"])
-    if failure.kind == NotFound.kind:
+    if failure.kind == "not_found":
         assert any(not plan.outlives(end) for plan in operations)
     elif end < timeout:
         assert result["failed_ids"]

@@ -150,6 +150,7 @@ async def main(queue: EventQueue, args: dict[str, Any]) -> None:
     """Put events into the queue until cancelled. Raises ClouddbError when it can't go on."""
     if REQUESTS_IMPORT_ERROR:
         raise ClouddbError(
-            f"The Python package requests is missing. Install it for {sys.executable}, which runs ansible-rulebook."
+            "missing_library",
+            f"The Python package requests is missing. Install it for {sys.executable}, which runs ansible-rulebook.",
         )
     await Follower(source_options(args), queue).run()

@@ -57,10 +57,10 @@ def test_a_sentence_has_one_end(text: object, ended: str) -> None:
 
 def test_long_texts() -> None:
     longest = "x" * 20_000
-    assert ClouddbError("y", {"message": longest}).details == {"message": longest}
-    assert ClouddbError("y", {"message": longest + "x"}).details == {"message": f"{longest[1:]}…"}
-    assert str(ClouddbError(longest)) == longest
-    assert str(ClouddbError(longest + "x")) == f"{longest[1:]}…"
+    assert ClouddbError("unexpected", "y", {"message": longest}).details == {"message": longest}
+    assert ClouddbError("unexpected", "y", {"message": longest + "x"}).details == {"message": f"{longest[1:]}…"}
+    assert str(ClouddbError("unexpected", longest)) == longest
+    assert str(ClouddbError("unexpected", longest + "x")) == f"{longest[1:]}…"
 
 
 # Statuses that say that the request was not carried out, and those of them after which it may be later.
@@ -73,3 +73,9 @@ def test_status_sets_transient_and_may_have_acted(status: int) -> None:
     error = status_error(status)
     assert error.may_have_acted is (status not in PERMANENTLY | TEMPORARILY)
     assert error.transient is (status in {408, *range(500, 600), *TEMPORARILY})
+
+
+def test_sentences_are_added_and_stay_displayable() -> None:
+    error = SecretFileError("Name is wrong.")
+    error.add(before="First\n.", after="Last.")
+    assert str(error) == error.as_result()["msg"] == "First\\n. Name is wrong. Last."

@@ -70,14 +70,16 @@ def test_diff_is_returned_in_diff_mode_only(diff: bool) -> None:
 
 
 def test_errors_fail_the_task_with_details() -> None:
-    result = outcome_of(raising(ClouddbError("failed", {"key_ids": [7]}, {"changed": True, "revoked": [6]})))
+    result = outcome_of(
+        raising(ClouddbError("unexpected", "failed", {"key_ids": [7]}, {"changed": True, "revoked": [6]}))
+    )
     assert result.failure == {"kind": "unexpected", "key_ids": [7]}
     assert (result.result["msg"], result.result["changed"], result.result["revoked"]) == ("failed", True, [6])
     assert "Traceback" not in result.printed
 
 
 def test_failed_tasks_report_warnings_and_diff() -> None:
-    error = ClouddbError("failed", result={"warnings": ["a warning"], "diff": {"before": 1, "after": 2}})
+    error = ClouddbError("unexpected", "failed", result={"warnings": ["a warning"], "diff": {"before": 1, "after": 2}})
     result = outcome_of(raising(error))
     assert result.failed
     assert "a warning" in str(result.result["warnings"])
@@ -129,7 +131,7 @@ def test_key_is_censored_in_results_and_errors(api_key: str, fails: bool) -> Non
     def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
         echo = {"echo": [f"Bearer {client.connection.api_key}"]}
         if fails:
-            raise ClouddbError(f"failed with {client.connection.api_key}", result=echo)
+            raise ClouddbError("unexpected", f"failed with {client.connection.api_key}", result=echo)
         return echo
 
     assert "secret-0123456789" not in outcome_of(run, api_key=api_key).printed
@@ -153,7 +155,7 @@ def test_unexpected_errors_fail_the_task_with_the_key_censored() -> None:
     assert "0123456789" not in result.printed
 
 
-@pytest.mark.parametrize("error", [ClouddbError, RuntimeError])
+@pytest.mark.parametrize("error", [SecretFileError, RuntimeError])
 def test_no_text_quotes_a_key_that_the_task_has_created(error: type[Exception]) -> None:
     created = "created-0123456789"
 
@@ -175,7 +177,7 @@ def test_texts_within_warnings_and_failures_quote_no_created_key() -> None:
         if params["color"] == "blue":
             return {"key": created, "warnings": [f"not {created}"]}
         details = {"errors": [{"text": f"not {created}", created: 1}]}
-        raise ClouddbError("no", details, result={"warnings": [f"not {created}"], "key": created})
+        raise ClouddbError("unexpected", "no", details, result={"warnings": [f"not {created}"], "key": created})
 
     for color, warnings in (("blue", 1), ("red", 2)):
         outcome = outcome_of(run, color=color)

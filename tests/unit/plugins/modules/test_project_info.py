@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
-from ansible_collections.clouddb.control.plugins.module_utils._missing import ProjectNotFound
 from ansible_collections.clouddb.control.plugins.modules import project_info
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
@@ -59,7 +59,7 @@ def test_returns_every_project_with_every_field(sandbox: Sandbox, client: Client
 )
 def test_required_project_that_is_missing_fails(client: Client, options: dict[str, Any], near: list[str]) -> None:
     assert task(client, **options)["projects"] == []
-    with pytest.raises(ProjectNotFound) as error:
+    with pytest.raises(ClouddbError) as error:
         task(client, **options, required=True)
     assert error.value.as_result()["failure"] == {"kind": "not_found", **options}
     assert all(hint in str(error.value) for hint in near)
@@ -67,7 +67,7 @@ def test_required_project_that_is_missing_fails(client: Client, options: dict[st
 
 
 def test_a_name_in_place_of_an_id_is_recognized(client: Client) -> None:
-    with pytest.raises(ProjectNotFound, match="This is the name of a project: set name\\."):
+    with pytest.raises(ClouddbError, match="This is the name of a project: set name\\."):
         task(client, project_id="shop", required=True)
 
 
@@ -75,13 +75,13 @@ def test_required_project_may_be_created_earlier_in_check_mode(client: Client) -
     result = task(client, True, name="new", required=True)
     assert result["projects"] == [{"id": None, "name": "new", "region_id": None}]
     assert len(result["warnings"]) == 1
-    with pytest.raises(ProjectNotFound):
+    with pytest.raises(ClouddbError):
         task(client, True, project_id="wispy-lake-1234567", required=True)
 
 
 def test_required_project_may_be_among_those_that_the_service_left_out(sandbox: Sandbox, client: Client) -> None:
     sandbox.fault("unavailable_projects", ids=[BLOG["id"]], times=None)
-    with pytest.raises(ProjectNotFound) as error:
+    with pytest.raises(ClouddbError) as error:
         task(client, name="shop-blog", required=True)
     assert error.value.details == {"name": "shop-blog", "unavailable_project_ids": [BLOG["id"]]}
 

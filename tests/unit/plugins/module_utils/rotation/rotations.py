@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
 from ansible_collections.clouddb.control.plugins.module_utils._rotation.confirmation import (
     Confirmation,
-    RotationRefused,
     run_from,
 )
 from ansible_collections.clouddb.control.plugins.module_utils._rotation.record import (
@@ -95,10 +95,10 @@ def both(account: SimulatedAccount, key_id: int | None, **fields: Any) -> list[C
     return [confirmation(account, host, key_id, **fields) for host in ("web1", "web2")]
 
 
-def refusal(account: SimulatedAccount, step: str, *found: Confirmation, **options: Any) -> RotationRefused:
+def refusal(account: SimulatedAccount, step: str, *found: Confirmation, **options: Any) -> ClouddbError:
     """The error of a step that is refused, after which all keys are as before."""
     before = list(account.keys)
-    with pytest.raises(RotationRefused) as error:
+    with pytest.raises(ClouddbError) as error:
         run(account, step, *found, **options)
     assert list(account.keys) == before
     return error.value

@@ -9,11 +9,9 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption
-from ansible_collections.clouddb.control.plugins.module_utils._keys.api import OrphanedKey
+from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError, InvalidOption
 from ansible_collections.clouddb.control.plugins.module_utils._rotation.confirmation import Confirmation
 from ansible_collections.clouddb.control.plugins.module_utils._rotation.record import checksum
-from ansible_collections.clouddb.control.plugins.module_utils._rotation.revocation import RotationFailed
 from ansible_collections.clouddb.control.plugins.module_utils._timestamps import parse_timestamp
 from ansible_collections.clouddb.control.tests.unit.plugins.module_utils.rotation.rotations import (
     Keys,
@@ -272,9 +270,9 @@ def test_check_mode_revokes_nothing(keys: Keys) -> None:
 # Withdraw
 
 
-def withdraw(account: SimulatedAccount, key_id: int, *found: Confirmation, **options: Any) -> RotationFailed:
+def withdraw(account: SimulatedAccount, key_id: int, *found: Confirmation, **options: Any) -> ClouddbError:
     errors = {"web2": "Write the key: the disk is full"}
-    with pytest.raises(RotationFailed) as error:
+    with pytest.raises(ClouddbError) as error:
         run(account, "withdraw", *found, key_id=key_id, key=account.secrets[key_id], errors=errors, **options)
     assert account.secrets[key_id] not in str(error.value)
     return error.value
@@ -337,7 +335,7 @@ def test_failed_revocation_has_the_result_so_far(keys: Keys) -> None:
     # A list, a DELETE that succeeds, and one that fails.
     requests = iter([None] * 2 + ["error"])
     account.before_request = lambda: next(requests, "error")
-    with pytest.raises(OrphanedKey) as error:
+    with pytest.raises(ClouddbError) as error:
         run(account, "revoke", *both(account, ids[-1]), key_id=ids[-1])
     result = error.value.as_result()
     assert ([key["id"] for key in result["revoked"]], result["left"], result["changed"]) == ([ids[0]], [], True)
