@@ -304,7 +304,7 @@ def _checked(options: dict[str, Any]) -> dict[str, Any]:
 def _fetch(client: Client, options: dict[str, Any]) -> tuple[list[dict[str, Any]], list[str], bool]:
     """The projects, with their operations if they are wanted, warnings, and whether the list is complete."""
     found = list_projects(client, options["filters"], options["query"], options["page_size"])
-    projects, warnings = found.projects, found.warnings
+    projects, warnings = found.items, found.warnings
     if options["operations"]:
         ids = [project["id"] for project in projects]
         operations, deleted = map_projects(ids, partial(_operations_of, client), options["workers"])

@@ -1,26 +1,23 @@
 # Copyright (c) clouddb.control contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The account's projects (api.md, GET /projects). Keeps P1 and P11."""
+"""The account's projects (api.md, GET /projects). Keeps P1, P9 and P11."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from ._errors import InvalidOption
+from ._errors import ClouddbError, InvalidOption
 from ._http.client import Client
-from ._http.pages import pages
-from ._http.response import Response
-from ._options import Fields, identifier, not_blank, query_parameters
+from ._http.errors import NotFound
+from ._lists import Listed, id_from, list_resources, not_found
+from ._options import NOT_CREATED_ID, Fields, identifier, not_blank, query_parameters
+from ._untrusted import PROJECT_ID
 
-
-class Projects(NamedTuple):
-    """The projects, the ids of those that the service could not include, a warning if there are any, and all listed names."""
-
-    projects: list[dict[str, Any]]
-    unavailable_ids: list[str]
-    warnings: list[str]
-    names: set[str]
+# As the published API document bounds it.
+PAGE_SIZE = 400
+# For modules about resources that belong to a project.
+PROJECT_OPTIONS: dict[str, dict[str, Any]] = {"project": {"type": "str", "required": True}, "org_id": {"type": "str"}}
 
 
 class Filters(NamedTuple):
@@ -42,36 +39,53 @@ def list_projects(
     query: Mapping[str, Any] | None = None,
     page_size: int | None = None,
     fields: Fields | None = None,
-) -> Projects:
-    """All projects that the key can access and the filters match (api.md, GET /projects).
+) -> Listed:
+    """All projects that the key can access and the filters match (api.md, GET /projects), and the names of the others.
 
     C(query) is sent with each request. Raises what Client raises when a page can't be fetched.
     """
-    fields = fields or Fields()
-    projects: list[dict[str, Any]] = []
-    names: dict[str, str] = {}
-    unavailable: dict[str, None] = {}
-    for page in pages(client, "projects", field="projects", query=query, page_size=page_size, id=str):
-        projects += fields.reduce(filter(filters.matches, page.items))
-        names.update((project["id"], str(project.get("name", ""))) for project in page.items)
-        unavailable.update(dict.fromkeys(unavailable_ids(page.response)))
-    # The service may be able to include a project by the time that it lists another page.
-    missing = [project_id for project_id in unavailable if project_id not in names]
-    return Projects(projects, missing, incomplete_list(missing), {*names.values()})
+    reduce = (fields or Fields()).reduce
+
+    def kept(page: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        return reduce(filter(filters.matches, page))
+
+    return list_resources(client, ["projects"], "projects", query, page_size=page_size, kept=kept, id=str)
 
 
-def unavailable_ids(page: Response) -> list[str]:
-    """The ids of projects that the service could not include in this page of its list. Raises UnexpectedResponse."""
-    ids = page.json.get("unavailable_project_ids") if isinstance(page.json, dict) else None
-    if not isinstance(ids, (list, type(None))):
-        raise page.unexpected("its field 'unavailable_project_ids' should be an array")
-    return list(map(page.require_id, ids or []))
+def query_of(params: Mapping[str, Any]) -> dict[str, Any]:
+    """The query parameters of the list of projects, with those in C(query) or C(org_id)."""
+    further = {"org_id": params["org_id"]} if params.get("org_id") else params.get("query") or {}
+    return {"limit": PAGE_SIZE, **further}
 
 
-def incomplete_list(ids: Collection[str]) -> list[str]:
-    """A warning that names the unavailable projects; empty if there are none."""
-    named = ", ".join(ids)
-    return [f"The project list is incomplete. The service could not include: {named}. Try again later."] if ids else []
+def project_id_from(params: Mapping[str, Any], client: Client, may_be_missing: bool) -> str | None:
+    """The id of the project in C(project) or, without a request, in C(project_id); None if both are omitted.
+
+    C(may_be_missing) and errors as of id_from(). Raises what Client raises, too.
+    """
+    project = params.get("project")
+    if project is None or project == NOT_CREATED_ID:
+        project_id: str | None = project or identifier(params, "project_id")
+        return project_id
+    if PROJECT_ID.fullmatch(project):
+        # An account may have more projects than a page, or list them for an organization only.
+        try:
+            return str(client.get("projects", project).object("project", id=str)["id"])
+        except NotFound:
+            pass
+    listed = list_projects(client, query=query_of(params))
+    return id_from("project", "project", listed, project, may_be_missing)
+
+
+def no_project(listed: Listed, filters: Filters, query: Mapping[str, Any]) -> ClouddbError:
+    """The error if no project was found; its message names what was asked for."""
+    wanted = {option: value for option, value in filters._asdict().items() if value is not None}
+    conditions = [f"{option} '{value}'" for option, value in wanted.items()]
+    conditions += [f"query {name}={value}" for name, value in query.items()]
+    problem = f"There is no project with {' and '.join(conditions)}." if conditions else "There are no projects."
+    if filters.project_id in listed.names:
+        problem += " This is the name of a project: set name."
+    return not_found(problem, listed, filters.name, {**wanted, **({"query": dict(query)} if query else {})})
 
 
 def checked_query(params: Mapping[str, Any]) -> dict[str, Any]:

@@ -170,9 +170,9 @@ from ansible_collections.clouddb.control.plugins.module_utils._module import Con
 
 from ..module_utils._errors import InvalidOption
 from ..module_utils._http.client import Client
+from ..module_utils._projects import PROJECT_OPTIONS
 from ..module_utils._resources.declared import STATE_OPTIONS, declare
 from ..module_utils._resources.kinds import BRANCH
-from ..module_utils._resources.parents import PROJECT_OPTIONS
 from ..module_utils._resources.sweep import sweep
 from ..module_utils._timestamps import moment
 

@@ -122,9 +122,10 @@ from ansible_collections.clouddb.control.plugins.module_utils._file_module impor
 from ..module_utils._files.secret_file import SecretFile, dest_from
 from ..module_utils._http.client import Client
 from ..module_utils._http.errors import NotFound
+from ..module_utils._lists import list_resources, there_is_no
 from ..module_utils._options import NOT_CREATED_ID
-from ..module_utils._resources.lookup import list_resources
-from ..module_utils._resources.parents import PROJECT_OPTIONS, branch_id_from, not_found, project_id_from
+from ..module_utils._projects import PROJECT_OPTIONS, project_id_from
+from ..module_utils._resources.lookup import branch_id_from
 from ..module_utils._secrets import MASK
 
 
@@ -166,8 +167,9 @@ def _connection_uri(params: Mapping[str, Any], client: Client, check_mode: bool)
             return None
         for option, field in {"database": "databases", "user": "roles"}.items():
             listed = list_resources(client, (*path[:4], field), field)
-            if params[option] and params[option] not in [each.get("name") for each in listed.items]:
-                raise not_found(option, listed, params[option]) from None
+            name = params[option]
+            if name and name not in listed.names:
+                raise there_is_no(option, option, listed, name) from None
         raise
     return str(response.object(uri=str)["uri"])
 

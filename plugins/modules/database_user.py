@@ -92,9 +92,9 @@ from typing import Any
 from ansible_collections.clouddb.control.plugins.module_utils._module import ControlModule
 
 from ..module_utils._http.client import Client
+from ..module_utils._projects import PROJECT_OPTIONS
 from ..module_utils._resources.declared import STATE_OPTIONS, declare
 from ..module_utils._resources.kinds import DATABASE_USER
-from ..module_utils._resources.parents import PROJECT_OPTIONS
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:

@@ -196,7 +196,7 @@ from ..module_utils._operations.api import (
 )
 from ..module_utils._operations.status import selected_actions, selected_statuses
 from ..module_utils._options import NOT_CREATED_ID, Fields, checked_fields, identifier, integer
-from ..module_utils._projects import checked_query
+from ..module_utils._projects import checked_query, project_id_from
 from ..module_utils._timestamps import moment
 
 Value = TypeVar("Value")
@@ -211,8 +211,6 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
     workers = integer(params, "workers", 1, MAX_WORKERS)
     project_id = identifier(params, "project_id")
     if params["project"] is not None:
-        from ..module_utils._resources.parents import project_id_from  # 7 ms that project_id saves
-
         project_id = project_id_from({**params, "query": query}, client, may_be_missing=check_mode)
     if operation_ids is not None and project_id is None:
         raise InvalidOption("project", "is missing. Set project or project_id to that of operation_id.")

@@ -135,6 +135,7 @@ from ..module_utils._http.client import MAX_WORKERS, Client
 from ..module_utils._operations.wait import LAST_POLL_SECONDS, WAIT_OPTIONS, Wait, limits_from
 from ..module_utils._operations.wait_state import OperationRef, UnfinishedOperations, WaitState
 from ..module_utils._options import NOT_CREATED_ID, identifier, integer
+from ..module_utils._projects import project_id_from
 from ..module_utils._timestamps import duration
 from ..module_utils._untrusted import is_id
 
@@ -157,8 +158,6 @@ def _set_operations(state: WaitState, params: Mapping[str, Any], client: Client,
         state.operations = dict.fromkeys(refs)
         return
     if params.get("project") is not None:
-        from ..module_utils._resources.parents import project_id_from  # 7 ms that project_id saves
-
         deadline = Deadline.after(client.clock, state.timeout + LAST_POLL_SECONDS)
         project_id = project_id_from(params, client.with_deadline(deadline, retries=True), may_be_missing=check_mode)
     if project_id is None:

@@ -105,8 +105,9 @@ unavailable_project_ids:
   sample: []
 failure:
   description:
-    - Machine-readable cause of the failure. If no project matches although O(required=true), C(kind) is V(not_found). C(project_id), C(name),
-      C(region_id) and C(query) describe the missing project. C(unavailable_project_ids) lists those that the list lacks.
+    - Machine-readable cause of the failure. If no project matches although O(required=true), C(kind) is V(not_found) or, if the list is incomplete,
+      V(incomplete_list). C(project_id), C(name), C(region_id) and C(query) describe the missing project. C(unavailable_project_ids) lists those
+      that the list lacks.
     - R(Troubleshooting, ansible_collections.clouddb.control.docsite.troubleshooting) lists the other kinds and fields.
   returned: failure
   type: dict
@@ -121,16 +122,15 @@ from ansible_collections.clouddb.control.plugins.module_utils._module import Con
 
 from ..module_utils._errors import will_fail
 from ..module_utils._http.client import Client
-from ..module_utils._missing import no_project
 from ..module_utils._options import NOT_CREATED_ID, checked_fields, integer
-from ..module_utils._projects import checked_filters, checked_query, list_projects
+from ..module_utils._projects import checked_filters, checked_query, list_projects, no_project
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
     """Returns the result of the task; in check mode, with a project that an earlier task would create."""
     filters, query, fields = checked_filters(params), checked_query(params), checked_fields(params)
     found = list_projects(client, filters, query, integer(params, "page_size", 1), fields)
-    projects, warnings = found.projects, found.warnings + fields.warnings()
+    projects, warnings = found.items, found.warnings + fields.warnings()
     if params["required"] and not projects:
         missing = no_project(found, filters, params["query"] or {})
         # The id of what does not exist yet cannot be known.

@@ -336,7 +336,7 @@ SHARED = {
     "_untrusted",
 }
 HTTP = {"_http", "_parallel"}
-DOMAIN = {"_keys", "_missing", "_operations", "_policy", "_projects", "_resources", "_rotation"}
+DOMAIN = {"_keys", "_lists", "_operations", "_policy", "_projects", "_resources", "_rotation"}
 MODULE_UTILS = {
     path.stem for path in (PLUGINS / "module_utils").iterdir() if path.name not in ("__init__.py", "__pycache__")
 }

@@ -192,7 +192,7 @@ def map_account(
     C(query) is sent with each request for the list of projects.
     """
     found = list_projects(client, query=query, fields=Fields(["id"]))
-    results, warnings = map_projects([project["id"] for project in found.projects], function, workers)
+    results, warnings = map_projects([project["id"] for project in found.items], function, workers)
     return list(results.values()), found.warnings + warnings
 
 

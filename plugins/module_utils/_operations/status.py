@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from .._errors import InvalidOption
-from .._missing import similar
+from .._lists import similar
 from .._options import not_blank
 from .._untrusted import displayable
 

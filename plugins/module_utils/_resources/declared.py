@@ -11,14 +11,16 @@ from typing import Any
 from .._errors import ClouddbError, InvalidOption, Result, will_fail
 from .._http.client import Client
 from .._http.errors import RequestFailed, StatusError
+from .._lists import ResourceNotFound
 from .._operations.wait import WAIT_OPTIONS, Limits, limits_from
 from .._options import NOT_CREATED_ID
+from .._projects import project_id_from, query_of
 from .compare import contains
 from .engine import Engine
 from .goal import ACT, CHANGE, CREATE, DELETE, ENSURE, Find, Goal, ResourceRequest
 from .kinds import Action, Kind
+from .lookup import branch_id_from
 from .outcome import result_of
-from .parents import ResourceNotFound, branch_id_from, project_id_from, query_of
 from .preview import preview
 from .refusals import Refusal
 

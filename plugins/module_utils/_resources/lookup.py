@@ -1,17 +1,17 @@
 # Copyright (c) clouddb.control contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Finds resources in their lists. Keeps P1, P3 and P11."""
+"""Finds resources in their lists. Keeps P1, P3, P9 and P11."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from .._errors import ClouddbError, InvalidOption
 from .._http.client import Client
-from .._http.pages import pages
 from .._http.response import Response
-from .._projects import incomplete_list, unavailable_ids
+from .._lists import Listed, ResourceNotFound, id_from, list_resources
+from .._options import NOT_CREATED_ID
 from .._untrusted import displayable
 from .compare import contains, fields_of
 from .goal import CHANGE, DELETE, Goal, Resource
@@ -20,34 +20,20 @@ from .state import ABSENT, DELETING, own_state
 MAX_NAMED = 10
 
 
-class Listed(NamedTuple):
-    """The resources of a list, the ids of the projects that the service could not include, and a warning if there are any."""
-
-    items: list[Resource]
-    unavailable_ids: list[str]
-    warnings: list[str]
-
-
-def list_resources(
-    client: Client,
-    segments: Sequence[str],
-    field: str | None,
-    query: Mapping[str, Any] | None = None,
-    first: Response | None = None,
-) -> Listed:
-    """Fetch all pages of a list. C(first) is the response with the first page, if it has been fetched already.
-
-    Raises what Client raises.
-    """
-    items: list[Resource] = []
-    unavailable: dict[str, None] = {}
-    for page in pages(client, *segments, field=field, query=query, first=first):
-        items += page.items
-        unavailable.update(dict.fromkeys(unavailable_ids(page.response)))
-    # Another page may have them.
-    listed = {str(item.get("id")) for item in items}
-    missing = [project_id for project_id in unavailable if project_id not in listed]
-    return Listed(items, missing, incomplete_list(missing))
+def branch_id_from(
+    branch: str | None, client: Client, project_id: str, may_be_missing: bool, option: str = "branch"
+) -> str:
+    """The id of the branch with this id or name; None: the default branch. C(may_be_missing) and errors as of id_from()."""
+    if NOT_CREATED_ID in (project_id, branch):
+        return NOT_CREATED_ID
+    listed = list_resources(client, ("projects", project_id, "branches"), "branches")
+    if branch is not None:
+        return id_from(option, "branch", listed, branch, may_be_missing)
+    for each in listed.items:
+        if each.get("default") and each.get("id"):
+            return str(each["id"])
+    problem = f"branch: project {project_id} has no default branch. Set the name of a branch."
+    raise ResourceNotFound(problem, {"option": "branch"})
 
 
 def require_array(response: Response, field: str | None) -> None:

@@ -9,13 +9,13 @@ from typing import Any
 
 from .._errors import ClouddbError, Result
 from .._http.errors import RequestFailed
+from .._lists import ResourceNotFound
 from .._operations.wait_failure import WaitFailed
 from .._untrusted import displayable
 from .compare import changed_fields, contains
 from .goal import Goal, Resource, ResourceRequest
 from .lookup import MAX_NAMED, label_of
 from .observe import Observation
-from .parents import ResourceNotFound
 from .state import ABSENT, DELETING, UNFINISHED
 
 
@@ -48,9 +48,8 @@ def no_match(goal: Goal, seen: Observation) -> ClouddbError:
         problem = f"{label_of(seen.resource)} is being deleted"
         return ClouddbError("no_match", f"{problem}, so {goal.first.line} cannot change it.")
     if goal.find and not goal.find.is_option:
-        return ResourceNotFound(
-            goal.selector, "no resource has this value. Check it, and whether the API key may access it."
-        )
+        problem = f"{goal.selector}: no resource has this value. Check it, and what the API key may access."
+        return ResourceNotFound(problem, {"option": goal.selector})
     hint = " ".join(seen.warnings) or "Check the values in find.match."
     return ClouddbError("no_match", f"No resource matches find for {goal.first.line}. {hint}")
 

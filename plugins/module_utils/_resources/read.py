@@ -8,8 +8,9 @@ from .._errors import Result, will_fail
 from .._http.client import SUCCESS, Client
 from .._http.errors import NotFound
 from .._http.response import Response
+from .._lists import list_resources
 from .goal import Find, Goal, ResourceRequest, fill, placeholders
-from .lookup import find_resource, list_resources, require_array, select
+from .lookup import find_resource, require_array, select
 from .observe import Observation, shown_resource
 from .outcome import no_match, result_of
 from .state import ABSENT

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 from .._errors import ClouddbError
 from .._http.client import Client
+from .._lists import list_resources, there_is_no
 from .._untrusted import displayable
 from .compare import contains, fields_of
 from .goal import Find
-from .lookup import MAX_NAMED, label_of, list_resources
-from .parents import not_found
+from .lookup import MAX_NAMED, label_of
 from .state import ABSENT, DELETING, own_state
 
 
@@ -60,5 +60,6 @@ def database_refusal(client: Client, find: Find, body: Mapping[str, Any] | None)
     if owner is None:
         return None
     listed = list_resources(client, (*find.segments[:-1], "roles"), "roles")
-    is_user = any(user.get("name") == owner for user in listed.items)
-    return None if is_user else Refusal(not_found("owner", listed, owner), "creates it")
+    if owner in listed.names:
+        return None
+    return Refusal(there_is_no("owner", "user", listed, owner), "creates it")

@@ -11,17 +11,18 @@ from typing import Any
 from .._clock import Deadline
 from .._errors import ClouddbError, Result
 from .._http.client import Client
+from .._lists import list_resources
 from .._operations.api import time_of_creation
 from .._operations.wait import limits_from
 from .._options import NOT_CREATED_ID, integer
 from .._patterns import matcher, require_clear
+from .._projects import project_id_from
 from .._timestamps import duration
 from .compare import changed_fields
 from .declared import deletion, module_result, reach
 from .goal import Find, Resource
 from .kinds import BRANCH
-from .lookup import label_of, list_resources
-from .parents import project_id_from
+from .lookup import label_of
 from .refusals import reason_to_keep
 from .state import DELETING, own_state
 

@@ -18,9 +18,10 @@ from typing import Callable, NamedTuple, Union
 
 from ...module_utils._clock import SYSTEM_CLOCK, Clock
 from ...module_utils._http.errors import NotFound, RequestFailed, Unauthorized
+from ...module_utils._lists import Listed
 from ...module_utils._operations.api import Operation
 from ...module_utils._parallel import Worker
-from ...module_utils._projects import Projects, list_projects
+from ...module_utils._projects import list_projects
 from ...module_utils._timestamps import timestamp_of
 from .changes import Change, FollowedProject, PollResult, read_operations
 from .checkpoint import Checkpoint, State
@@ -48,7 +49,7 @@ logger = logging.getLogger("clouddb.control.operations")
 class CompleteList(NamedTuple):
     """All projects; C(began_at) is when the list began, by the service's clock, and C(seconds) how long it took."""
 
-    found: Projects
+    found: Listed
     began_at: datetime
     seconds: float
 
@@ -233,7 +234,7 @@ class Follower:
 
     def _update_projects(self, complete: CompleteList) -> None:
         """Follow new projects, and poll soon those that are likely to have changed or are missing."""
-        listed = {project["id"]: project for project in complete.found.projects}
+        listed = {project["id"]: project for project in complete.found.items}
         # Of a project that the service could not list, only the id is known, or what it listed earlier.
         for project_id in complete.found.unavailable_ids:
             known = self._projects.get(project_id)

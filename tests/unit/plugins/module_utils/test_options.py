@@ -12,7 +12,7 @@ import pytest
 from ansible_collections.clouddb.control.plugins.module_utils import _options as options
 from ansible_collections.clouddb.control.plugins.module_utils import _timestamps as timestamps
 from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption
-from ansible_collections.clouddb.control.plugins.module_utils._missing import MAX_COMPARED, similar
+from ansible_collections.clouddb.control.plugins.module_utils._lists import MAX_COMPARED, similar
 from ansible_collections.clouddb.control.plugins.module_utils._operations.status import (
     selected_actions,
     selected_statuses,

@@ -34,7 +34,7 @@ BARE = {"id": "bare-1"}
 def test_returns_all_projects_of_all_pages_with_all_fields(serve: Serve) -> None:
     served = serve(page("projects", [SHOP, SHOP_US], "1"), page("projects", [BLOG], "2"), page("projects", []))
     found = list_projects(served.client, page_size=2)
-    assert found.projects == [SHOP, SHOP_US, BLOG]
+    assert found.items == [SHOP, SHOP_US, BLOG]
     assert (found.unavailable_ids, found.warnings) == ([], [])
     assert served.targets == ["/projects?limit=2", "/projects?limit=2&cursor=1", "/projects?limit=2&cursor=2"]
 
@@ -51,7 +51,7 @@ def test_returns_all_projects_of_all_pages_with_all_fields(serve: Serve) -> None
 )
 def test_filters_are_exact_and_combined_with_and(serve: Serve, filters: Filters, matching: list[str]) -> None:
     served = serve(page("projects", [SHOP, SHOP_US, BLOG, BARE]))
-    assert [project["id"] for project in list_projects(served.client, filters).projects] == matching
+    assert [project["id"] for project in list_projects(served.client, filters).items] == matching
     assert served.targets == ["/projects"]
 
 
@@ -59,7 +59,7 @@ def test_incomplete_list_warns_with_the_ids_of_all_pages(serve: Serve) -> None:
     first = reply({"projects": [SHOP], "unavailable_project_ids": ["lost-1", "lost-2"], "pagination": {"cursor": "1"}})
     second = reply({"projects": [BLOG], "unavailable_project_ids": ["lost-2", "lost-3"]})
     found = list_projects(serve(first, second).client, Filters(name="shop"))
-    assert found.projects == [SHOP]
+    assert found.items == [SHOP]
     assert found.unavailable_ids == ["lost-1", "lost-2", "lost-3"]
     [warning] = found.warnings
     assert "lost-1, lost-2, lost-3" in warning
@@ -72,7 +72,7 @@ def test_project_that_another_page_lists_is_not_missing(serve: Serve) -> None:
     )
     second = reply({"projects": [BLOG], "unavailable_project_ids": [SHOP["id"]]})
     found = list_projects(serve(first, second).client, Filters(name="shop"))
-    assert found.projects == [SHOP]
+    assert found.items == [SHOP]
     assert found.unavailable_ids == ["lost-1"]
 
 

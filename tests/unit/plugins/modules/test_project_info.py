@@ -83,7 +83,8 @@ def test_required_project_may_be_among_those_that_the_service_left_out(sandbox: 
     sandbox.fault("unavailable_projects", ids=[BLOG["id"]], times=None)
     with pytest.raises(ClouddbError) as error:
         task(client, name="shop-blog", required=True)
-    assert error.value.details == {"name": "shop-blog", "unavailable_project_ids": [BLOG["id"]]}
+    failure = {"kind": "incomplete_list", "name": "shop-blog", "unavailable_project_ids": [BLOG["id"]]}
+    assert error.value.as_result()["failure"] == failure
 
 
 def test_fields_reduce_each_project(client: Client) -> None:

@@ -1,0 +1,115 @@
+# Copyright (c) clouddb.control contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Complete lists, what they have by id or name, and the errors about what they lack. Keeps P1, P9 and P11."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any, NamedTuple
+
+from ._errors import ClouddbError, InvalidOption
+from ._http.client import Client
+from ._http.pages import pages
+from ._http.response import Response
+from ._options import NOT_CREATED_ID
+from ._untrusted import displayable
+
+MAX_SIMILAR = 5
+# Comparing more candidates could take longer than the deadline allows.
+MAX_COMPARED = 2000
+
+
+class ResourceNotFound(ClouddbError):
+    """There is no such resource as the options select."""
+
+    def __init__(self, message: str, details: Mapping[str, Any]) -> None:
+        super().__init__("not_found", message, dict(details))
+
+
+class Listed(NamedTuple):
+    """The resources of a list, the ids of projects that the service could not include, a warning about these, and all names."""
+
+    items: list[dict[str, Any]]
+    unavailable_ids: list[str]
+    warnings: list[str]
+    names: set[str]
+
+
+def list_resources(
+    client: Client,
+    segments: Sequence[str],
+    field: str | None,
+    query: Mapping[str, Any] | None = None,
+    first: Response | None = None,
+    page_size: int | None = None,
+    kept: Callable[[list[dict[str, Any]]], list[dict[str, Any]]] = list,
+    **types: type,
+) -> Listed:
+    """Fetch all pages of a list. C(kept) returns what is kept of the items of a page; the others are as of pages().
+
+    Raises what Client raises.
+    """
+    items: list[dict[str, Any]] = []
+    names: dict[str, str] = {}
+    unavailable: dict[str, None] = {}
+    for page in pages(client, *segments, field=field, query=query, page_size=page_size, first=first, **types):
+        items += kept(page.items)
+        # Some resources have no id.
+        names.update((str(item.get("id", item.get("name"))), str(item.get("name", ""))) for item in page.items)
+        unavailable.update(dict.fromkeys(_unavailable_ids(page.response)))
+    # The service may be able to include a project by the time that it lists another page.
+    missing = [project_id for project_id in unavailable if project_id not in names]
+    problem = f"The project list is incomplete. The service could not include: {', '.join(missing)}. Try again later."
+    return Listed(items, missing, [problem] if missing else [], {*names.values()})
+
+
+def _unavailable_ids(page: Response) -> list[str]:
+    """The ids of projects that the service could not include in this page of its list. Raises UnexpectedResponse."""
+    ids = page.json.get("unavailable_project_ids") if isinstance(page.json, dict) else None
+    if not isinstance(ids, (list, type(None))):
+        raise page.unexpected("its field 'unavailable_project_ids' should be an array")
+    return list(map(page.require_id, ids or []))
+
+
+def id_from(option: str, noun: str, listed: Listed, text: str, may_be_missing: bool) -> str:
+    """The id of the only resource with this id or name, which an option has; C(noun) is what the resource is.
+
+    With C(may_be_missing), an earlier task would create one that is not there: NOT_CREATED_ID. Raises ResourceNotFound,
+    InvalidOption and ClouddbError.
+    """
+    found = [str(each["id"]) for each in listed.items if each.get("id") and text in (each["id"], each.get("name"))]
+    if len(found) > 1:
+        ids = ", ".join(found)
+        problem = f"'{text}' is the id or the name of several: {ids}. Set the id of one, or rename one."
+        raise InvalidOption(option, problem)
+    if not found and not may_be_missing:
+        raise there_is_no(option, noun, listed, text)
+    return found[0] if found else NOT_CREATED_ID
+
+
+def there_is_no(option: str, noun: str, listed: Listed, name: str) -> ClouddbError:
+    """The error for an option that names a resource that is not in the list; C(noun) is what the resource is."""
+    return not_found(f"{option}: there is no {noun} '{name}'.", listed, name, {"option": option})
+
+
+def not_found(problem: str, listed: Listed, name: str | None, details: Mapping[str, Any]) -> ClouddbError:
+    """The error for what the list lacks: C(problem), and similar names if it was selected by C(name)."""
+    near = similar(name, listed.names) if name and name not in listed.names else []
+    hints = [f"Did you mean {' or '.join(displayable(each, 100) for each in near)}?"] if near else []
+    if listed.warnings:
+        message = " ".join([problem, *hints, *listed.warnings])
+        return ClouddbError("incomplete_list", message, {**details, "unavailable_project_ids": listed.unavailable_ids})
+    hints = hints or ["Check the options, and what the API key may access."]
+    return ResourceNotFound(f"{problem} {hints[0]}", details)
+
+
+def similar(text: str, candidates: Iterable[str], least: float = 0.6) -> list[str]:
+    """The candidates similar to this text, whatever their case, the most similar first; none of too many to compare.
+
+    C(least) is the least similarity, from 0 to 1.
+    """
+    by_lower_case = {candidate.lower(): candidate for candidate in sorted(candidates, reverse=True)}
+    if len(by_lower_case) > MAX_COMPARED:
+        return []
+    return [by_lower_case[near] for near in get_close_matches(text.lower(), by_lower_case, MAX_SIMILAR, least)]
