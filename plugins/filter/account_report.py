@@ -14,9 +14,8 @@ description:
   - All ages and periods are relative to O(now) and use the timestamps of the service. The filter does not read a clock.
   - The duration of an operation is the time from C(created_at) to C(updated_at). Only operations with the status C(finished), C(failed) or
     C(error) have a duration. The 95th percentile is calculated with the nearest-rank method.
-  - The label of an operation is the one that the web console shows. It is V(OK) for C(finished) and C(skipped), V(Scheduling) for
-    C(scheduling), V(Error) for C(failed), C(error) and C(cancelled), and V(In progress) for any other status, as in
-    M(clouddb.control.operation_wait).
+  - The label of an operation is the one that the web console shows. It is V(OK) or V(Error) for the statuses that count as succeeded or failed
+    in M(clouddb.control.operation_wait), V(Scheduling) for C(scheduling), and V(In progress) for any other status.
 author: clouddb.control contributors (@clouddb)
 options:
   _input:

@@ -47,7 +47,7 @@ options:
   status:
     description:
       - Statuses of the operations to return, such as V(scheduling), V(running), V(finished) or V(failed).
-      - V(unsuccessful) stands for V(failed), V(error) and V(cancelled).
+      - V(unsuccessful) stands for all statuses that count as failed in M(clouddb.control.operation_wait).
       - A misspelled status is an error. For any other status that is unknown to this collection, the task warns.
     type: list
     elements: str

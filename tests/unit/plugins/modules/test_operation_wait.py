@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._http.connection import Connection
 from ansible_collections.clouddb.control.plugins.module_utils._http.errors import StatusError
+from ansible_collections.clouddb.control.plugins.module_utils._operations.status import ENDED
 from ansible_collections.clouddb.control.plugins.module_utils._operations.wait_failure import WaitFailed
 from ansible_collections.clouddb.control.plugins.module_utils._operations.wait_state import MAX_SECONDS_UNKNOWN
 from ansible_collections.clouddb.control.plugins.modules import operation_wait
@@ -282,3 +284,7 @@ def test_an_unknown_operation_or_project_aborts_the_wait(
     failure = failing(client, **options)
     assert failure["failure"]["kind"] == "not_found"
     assert seconds <= clock.elapsed <= 1.5 * seconds
+
+
+def test_the_documentation_names_the_statuses_that_end_a_wait() -> None:
+    assert ENDED <= set(re.findall(r"V\((\w+)\)", operation_wait.DOCUMENTATION))
