@@ -68,7 +68,7 @@ notes:
   - Values from the service and from O(compose) are never rendered as templates.
   - All values can be vaulted with C(!vault). O(base_url), O(api_key) and the values in O(filters) and O(query) can also be templates, with
     variables of C(--extra-vars).
-  - The cache does not contain the API key. The names of its entries depend on the key through a slow hash (PBKDF2).
+  - The cache does not contain the API key.
 seealso:
   - module: clouddb.control.project_info
 """
@@ -134,8 +134,6 @@ from ..module_utils._untrusted import MAX_MESSAGE_LENGTH, displayable
 from ..plugin_utils._host_names import LOCAL_NAMES, host_names
 
 GROUP = "clouddb_projects"
-# About 50 milliseconds.
-CACHE_ITERATIONS = 150_000
 # Names of host variables; those that begin with ansible_ would change how Ansible connects.
 VARIABLE = re.compile("(?!ansible_)[A-Za-z_][A-Za-z0-9_]*")
 
@@ -322,8 +320,7 @@ def _operations_of(client: Client, project_id: str) -> list[dict[str, Any]]:
 def _cache_key(connection: Connection, options: dict[str, Any]) -> str:
     """A cache key for these options, this API key and this version of the collection, which may become the name of a file.
 
-    A slow hash makes guessing the API key expensive.
+    A key of the service is too long to be guessed from its hash.
     """
-    secret = hashlib.pbkdf2_hmac("sha256", connection.api_key.encode(), connection.base_url.encode(), CACHE_ITERATIONS)
-    identity = json.dumps([COLLECTION_VERSION, connection.base_url, secret.hex(), options], sort_keys=True)
+    identity = json.dumps([COLLECTION_VERSION, connection.base_url, connection.api_key, options], sort_keys=True)
     return f"clouddb_projects_{hashlib.sha256(identity.encode()).hexdigest()}"

@@ -9,6 +9,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from ansible.module_utils.common.dict_transformations import recursive_diff
+
 from .._timestamps import parse_timestamp
 
 # As in JSON. Python also takes 1_000, 017 and nan for numbers.
@@ -65,13 +67,6 @@ def fields_of(body: Mapping[str, Any] | None, found: Mapping[str, Any]) -> dict[
     return fields
 
 
-def with_fields(found: Any, fields: Any) -> Any:
-    """The resource after a request that sets these fields: nested, those that are not given stay."""
-    if not (isinstance(found, Mapping) and isinstance(fields, Mapping)):
-        return fields
-    return {**found, **{name: with_fields(found.get(name), value) for name, value in fields.items()}}
-
-
 def differing(found: Mapping[str, Any], body: Mapping[str, Any] | None) -> list[str]:
     """The names of the fields in C(body) whose values are not those of the resource."""
     # Two wrappers of a body may have a field of the same name.
@@ -81,18 +76,8 @@ def differing(found: Mapping[str, Any], body: Mapping[str, Any] | None) -> list[
 
 def changed_fields(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """The diff of a task: C(before) and C(after) with only the fields that changed, at any depth."""
-    diff: dict[str, dict[str, Any]] = {"before": {}, "after": {}}
-    for name in {**before, **after}:
-        old, new = before.get(name), after.get(name)
-        if old == new and (name in before) == (name in after):
-            continue
-        if isinstance(old, Mapping) and isinstance(new, Mapping):
-            old, new = changed_fields(old, new).values()
-        if name in before:
-            diff["before"][name] = old
-        if name in after:
-            diff["after"][name] = new
-    return diff
+    old, new = recursive_diff(before, after) or ({}, {})
+    return {"before": old, "after": new}
 
 
 def has_values(value: Any) -> bool:

@@ -4,9 +4,11 @@
 
 from __future__ import annotations
 
+from ansible.module_utils.common.dict_transformations import dict_merge
+
 from .._errors import Result, will_fail
 from .._http.client import Client
-from .compare import fields_of, with_fields
+from .compare import fields_of
 from .engine import FAIL, require_fixed, step_for
 from .goal import DELETE, Goal
 from .lookup import label_of
@@ -37,5 +39,5 @@ def preview(client: Client, goal: Goal) -> Result:
     if step not in goal.requests:
         return result_of(found, found, warnings=warnings)
     request = goal.request(step, found)
-    after = None if step == DELETE else with_fields(found or {"id": None}, fields_of(request.wanted, found or {}))
+    after = None if step == DELETE else dict_merge(found or {"id": None}, fields_of(request.wanted, found or {}))
     return result_of(found, after, changed=True, request=request.shown(found), warnings=warnings)

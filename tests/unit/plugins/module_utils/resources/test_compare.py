@@ -14,7 +14,6 @@ from ansible_collections.clouddb.control.plugins.module_utils._resources.compare
     differing,
     fields_of,
     has_values,
-    with_fields,
 )
 
 
@@ -103,17 +102,6 @@ def test_the_fields_that_differ_are_named_also_of_two_wrappers() -> None:
     body = {"branch": {"name": "review", "protected": True}, "endpoint": {"name": "preview"}}
     assert differing({"name": "preview", "protected": "True"}, body) == ["name"]
     assert differing({"name": "review", "protected": True}, body) == ["name"]
-
-
-def test_nested_fields_that_are_not_given_stay() -> None:
-    found = {"name": "a", "settings": {"quota": {"cpu": 1, "size": 2}, "rate": 2}, "tags": ["a"]}
-    fields = {"settings": {"quota": {"cpu": 4}}, "tags": [], "new": {"b": 1}}
-    assert with_fields(found, fields) == {
-        "name": "a",
-        "settings": {"quota": {"cpu": 4, "size": 2}, "rate": 2},
-        "tags": [],
-        "new": {"b": 1},
-    }
 
 
 def test_a_diff_has_only_the_fields_that_changed() -> None:
