@@ -1,6 +1,6 @@
 # Copyright (c) clouddb.control contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The options and notes that the modules of projects, branches, databases and users share. Keeps P3 and P9."""
+"""The options and notes that the modules of projects, branches, computes, databases and users share. Keeps P3 and P9."""
 
 from __future__ import annotations
 
@@ -8,13 +8,6 @@ from __future__ import annotations
 class ModuleDocFragment:
     DOCUMENTATION = r"""
 options:
-  state:
-    description:
-      - V(present) creates the resource, or changes the fields that differ.
-      - V(absent) deletes it, and waits until it is gone.
-    type: str
-    choices: [present, absent]
-    default: present
   wait:
     description: Whether to wait for the operations on the resource, and until the resource is in the requested state.
     type: bool
@@ -31,6 +24,18 @@ attributes:
 notes:
   - The module follows the service's published API document.
   - If the response to a request is lost, the request is not sent again. The task finds out whether it was carried out, as M(clouddb.control.api_request) does.
+"""
+
+    # Where a task can delete the resource.
+    STATE = r"""
+options:
+  state:
+    description:
+      - V(present) creates the resource, or changes the fields that differ.
+      - V(absent) deletes it, and waits until it is gone.
+    type: str
+    choices: [present, absent]
+    default: present
 """
 
     # Where a resource belongs to a project.

@@ -30,4 +30,6 @@ options:
         nothing changes. If not set, the variable C(clouddb_progress) applies, or V(true).
       - No progress is shown in check mode, for tasks with C(async) or C(no_log), and if the stdout callback is C(json) or C(jsonl).
     type: bool
+notes:
+  - Set these options for all modules that wait in C(module_defaults) for the group C(clouddb.control.wait).
 """

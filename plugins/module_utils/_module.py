@@ -30,7 +30,18 @@ RunFunction = Callable[..., dict[str, Any]]
 
 # The options that select by id what, in check mode, only an earlier task would create.
 MAY_LACK_VALUE = frozenset(
-    {"id", "project", "project_id", "branch", "branch_id", "parent", "endpoint_id", "operation_id", "operations"}
+    {
+        "id",
+        "project",
+        "project_id",
+        "branch",
+        "branch_id",
+        "parent",
+        "source",
+        "endpoint_id",
+        "operation_id",
+        "operations",
+    }
 )
 
 

@@ -20,6 +20,7 @@ extends_documentation_fragment:
   - clouddb.control.attributes
   - clouddb.control.attributes.changes
   - clouddb.control.resource
+  - clouddb.control.resource.state
   - clouddb.control.resource.project
   - clouddb.control.wait
 options:
@@ -46,7 +47,9 @@ options:
     description: Whether the branch is protected from deletion. If not set, it stays as it is.
     type: bool
   compute:
-    description: Whether to create the branch with a compute of type C(read_write). It matters for a new branch only.
+    description:
+      - Whether to create the branch with a compute of type C(read_write), which connections need. It matters for a new branch only.
+      - M(clouddb.control.compute) changes its size, or creates it later.
     type: bool
     default: true
     version_added: 2.0.0
@@ -80,6 +83,9 @@ options:
     type: int
     default: 10
 seealso:
+  - module: clouddb.control.branch_info
+  - module: clouddb.control.branch_restore
+  - module: clouddb.control.compute
   - module: clouddb.control.database
   - module: clouddb.control.database_user
   - module: clouddb.control.connection_info
@@ -101,6 +107,26 @@ EXAMPLES = r"""
     name: staging
     parent: main
     protected: true
+
+- name: Create a branch with the data of yesterday, without a compute
+  clouddb.control.branch:
+    project: shop
+    name: yesterday
+    from_timestamp: 24h
+    compute: false
+
+- name: Create a branch with the schema of main, without its data
+  clouddb.control.branch:
+    project: shop
+    name: empty
+    parent: main
+    schema_only: true
+
+- name: Make a branch the default branch of the project
+  clouddb.control.branch:
+    project: shop
+    name: next
+    default: true
 
 - name: Delete the branch of a closed pull request
   clouddb.control.branch:

@@ -40,6 +40,32 @@ options:
     description: Whether the result contains RV(password) and RV(uri). Set C(no_log) on the task then. Otherwise V(********) takes their place.
     type: bool
     default: false
+  pooled:
+    description: Whether to connect through the connection pooler of the service, for applications with many short connections.
+    type: bool
+    default: false
+    version_added: 2.0.0
+  read_only:
+    description:
+      - Whether to connect to the read replica of the branch, which is its compute of type C(read_only). See M(clouddb.control.compute).
+      - The task fails if the branch has none, or several.
+    type: bool
+    default: false
+    version_added: 2.0.0
+  format:
+    description:
+      - Content of O(dest). V(uri) is the connection string alone.
+      - V(env) is a line such as C(DATABASE_URL='postgresql://…'), which shells, dotenv libraries, Docker Compose and C(EnvironmentFile) of systemd read.
+        A file that holds anything else, such as other variables, is refused.
+    type: str
+    choices: [uri, env]
+    default: uri
+    version_added: 2.0.0
+  variable:
+    description: Name of the variable with O(format=env).
+    type: str
+    default: DATABASE_URL
+    version_added: 2.0.0
   dest:
     description:
       - Path of the file on the target to write the connection string to. The directory must exist.
@@ -53,6 +79,7 @@ notes:
   - The module follows the service's published API document.
 seealso:
   - module: clouddb.control.branch
+  - module: clouddb.control.compute
   - module: clouddb.control.database
   - module: clouddb.control.database_user
 """
@@ -67,6 +94,23 @@ EXAMPLES = r"""
     database: orders
     user: orders_app
     dest: /etc/myapp/database.url
+
+- name: Write DATABASE_URL for an application that connects through the pooler
+  clouddb.control.connection_info:
+    project: shop
+    branch: pr-42
+    database: orders
+    pooled: true
+    format: env
+    dest: "{{ playbook_dir }}/.env"
+
+- name: Write the connection string of the read replica to a file
+  clouddb.control.connection_info:
+    project: shop
+    database: orders
+    user: reporting
+    read_only: true
+    dest: /etc/reporting/database.url
 
 - name: Get the connection string
   clouddb.control.connection_info:
@@ -113,19 +157,23 @@ failure:
     kind: not_found
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any, Callable, Optional
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from ansible_collections.clouddb.control.plugins.module_utils._file_module import FileModule
 
+from ..module_utils._errors import InvalidOption
 from ..module_utils._files.secret_file import SecretFile, dest_from
 from ..module_utils._http.client import Client
 from ..module_utils._http.errors import NotFound
-from ..module_utils._lists import list_resources, there_is_no
+from ..module_utils._lists import ResourceNotFound, list_resources, there_is_no
 from ..module_utils._options import NOT_CREATED_ID
 from ..module_utils._projects import PROJECT_OPTIONS, project_id_from
-from ..module_utils._resources.lookup import branch_id_from
+from ..module_utils._resources.kinds import COMPUTE
+from ..module_utils._resources.lookup import branch_id_from, label_of
+from ..module_utils._resources.state import ABSENT, DELETING, own_state
 from ..module_utils._secrets import MASK
 
 
@@ -133,6 +181,8 @@ def run(
     params: Mapping[str, Any], client: Client, check_mode: bool, set_attributes: Callable[[str], bool]
 ) -> dict[str, Any]:
     """The task's result. C(set_attributes) sets owner, group and mode of a path; it returns whether they changed."""
+    if not re.fullmatch(r"[A-Za-z_]\w*", params["variable"], re.ASCII):
+        raise InvalidOption("variable", "must be a name of letters, digits and underscores, such as DATABASE_URL.")
     dest = dest_from(params, set_attributes, check_mode)
     if dest:
         dest.check()
@@ -141,7 +191,7 @@ def run(
     # What does not exist yet has texts for secrets, too, because templates of later tasks use them.
     is_exposed = uri is not None and params["expose_secrets"]
     return {
-        "changed": dest is not None and (uri is None or _write(dest, uri)),
+        "changed": dest is not None and (uri is None or _write(dest, uri, params)),
         "host": parts.hostname,
         "port": uri and (parts.port or 5432),
         "database": params["database"],
@@ -161,10 +211,16 @@ def _connection_uri(params: Mapping[str, Any], client: Client, check_mode: bool)
     try:
         user = params["user"] or client.get(*path).object("database", owner_name=str)["owner_name"]
         query = {"branch_id": branch_id, "database_name": params["database"], "role_name": user}
+        if params["pooled"]:
+            query["pooled"] = "true"
+        if params["read_only"]:
+            query["endpoint_id"] = _read_replica(client, path[:4])
         response = client.get("projects", project_id, "connection_uri", query=query)
-    except NotFound:
+    except (NotFound, ResourceNotFound) as error:
         if check_mode:
             return None
+        if isinstance(error, ResourceNotFound):
+            raise
         for option, field in {"database": "databases", "user": "roles"}.items():
             listed = list_resources(client, (*path[:4], field), field)
             name = params[option]
@@ -174,14 +230,44 @@ def _connection_uri(params: Mapping[str, Any], client: Client, check_mode: bool)
     return str(response.object(uri=str)["uri"])
 
 
-def _write(dest: SecretFile, uri: str) -> bool:
+def _read_replica(client: Client, branch: Sequence[str]) -> str:
+    """The id of the only read_only compute of the branch with this path. Raises InvalidOption, and NotFound if there is none."""
+    listed = list_resources(client, (*branch, COMPUTE.plural), COMPUTE.plural).items
+    found = [each for each in listed if each.get("type") == "read_only" and own_state(each) not in (ABSENT, DELETING)]
+    if not found:
+        problem = "read_only: the branch has no compute of type read_only. Create one with the module compute."
+        raise ResourceNotFound(problem, {"option": "read_only"})
+    if len(found) > 1:
+        ids = ", ".join(map(label_of, found))
+        problem = (
+            f"the branch has several computes of type read_only: {ids}. Delete all but one with the module compute."
+        )
+        raise InvalidOption("read_only", problem)
+    return str(found[0]["id"])
+
+
+def _write(dest: SecretFile, uri: str, params: Mapping[str, Any]) -> bool:
     """Write the connection string unless the file holds it; whether that changed the file, or would in check mode."""
+    content = uri
+    if params["format"] == "env":
+        # In single quotes, dotenv libraries replace ${NAME}, and take a backslash for an escape.
+        encoded = re.sub(r"[^\w!#%&()*+,./:;=?@\[\]~-]", lambda found: quote(found[0], safe=""), uri, flags=re.ASCII)
+        content = f"{params['variable']}='{encoded}'\n"
     with dest.held():
-        if dest.read() == uri:
+        present = dest.read()
+        if present == content.rstrip():
             return dest.set_attributes(dest.path)
+        if params["format"] == "env" and present and not _holds_only(present, params["variable"]):
+            problem = f"{dest.path} must hold {params['variable']} and nothing else. The file was not changed."
+            raise InvalidOption("dest", f"{problem} Set dest to another path, or remove the file.")
         with dest.replacement() as write:
-            write(uri)
+            write(content)
     return True
+
+
+def _holds_only(text: str, variable: str) -> bool:
+    """Whether the text of a file assigns a value to the variable, or is a connection string, and nothing else."""
+    return re.fullmatch(rf"(?:(?:export\s+)?{variable}\s*=.*|\w+://\S+)", text) is not None
 
 
 def main() -> None:
@@ -191,6 +277,10 @@ def main() -> None:
             "database": {"type": "str", "required": True},
             "user": {"type": "str"},
             "expose_secrets": {"type": "bool", "default": False, "no_log": False},
+            "pooled": {"type": "bool", "default": False},
+            "read_only": {"type": "bool", "default": False},
+            "format": {"type": "str", "choices": ["uri", "env"], "default": "uri"},
+            "variable": {"type": "str", "default": "DATABASE_URL"},
             "dest": {"type": "path"},
             **PROJECT_OPTIONS,
         },

@@ -16,6 +16,7 @@ extends_documentation_fragment:
   - clouddb.control.attributes
   - clouddb.control.attributes.changes
   - clouddb.control.resource
+  - clouddb.control.resource.state
   - clouddb.control.resource.project
   - clouddb.control.resource.branch
   - clouddb.control.wait

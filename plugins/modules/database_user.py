@@ -3,14 +3,14 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Creates or deletes a user of the databases of a branch. Keeps P2, P3, P5 and P9."""
+"""Creates or deletes a user of the databases of a branch, or resets its password. Keeps P2, P3, P5 and P9."""
 
 DOCUMENTATION = r"""
 module: database_user
-short_description: Create or delete a database user of a branch
+short_description: Create or delete a database user of a branch, or reset its password
 version_added: 1.2.0
 description:
-  - Creates a user (Postgres role) on a branch, with a password that the service generates, or deletes it.
+  - Creates a user (Postgres role) on a branch, with a password that the service generates, resets this password, or deletes the user.
   - The password is kept out of the result. M(clouddb.control.connection_info) returns it, or writes it to a file.
 author: clouddb.control contributors (@clouddb)
 extends_documentation_fragment:
@@ -18,6 +18,7 @@ extends_documentation_fragment:
   - clouddb.control.attributes
   - clouddb.control.attributes.changes
   - clouddb.control.resource
+  - clouddb.control.resource.state
   - clouddb.control.resource.project
   - clouddb.control.resource.branch
   - clouddb.control.wait
@@ -26,6 +27,16 @@ options:
     description: Name of the user.
     type: str
     required: true
+  update_password:
+    description:
+      - V(on_create) has the service generate a password when it creates the user.
+      - V(always) also resets the password of a user that exists, so that each run reports C(changed). Write the new one to its files with
+        M(clouddb.control.connection_info) afterwards. The service closes open connections.
+      - Users of other branches keep their passwords, even if these branches were created from this one.
+    type: str
+    choices: [on_create, always]
+    default: on_create
+    version_added: 2.0.0
 seealso:
   - module: clouddb.control.database
   - module: clouddb.control.connection_info
@@ -39,6 +50,19 @@ EXAMPLES = r"""
     project: shop
     branch: pr-42
     name: orders_app
+
+- name: Replace the password of a user
+  clouddb.control.database_user:
+    project: shop
+    name: orders_app
+    update_password: always
+
+- name: Write the new connection string to the file of the application
+  clouddb.control.connection_info:
+    project: shop
+    database: orders
+    user: orders_app
+    dest: /etc/myapp/database.url
 
 - name: Delete a user
   clouddb.control.database_user:
@@ -99,7 +123,8 @@ from ..module_utils._resources.kinds import DATABASE_USER
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
     """Returns the result of the task."""
-    return declare(DATABASE_USER, params, client, check_mode)
+    actions = {"reset_password": params["update_password"] == "always"}
+    return declare(DATABASE_USER, {**params, **actions}, client, check_mode)
 
 
 def main() -> None:
@@ -107,6 +132,12 @@ def main() -> None:
         argument_spec={
             "name": {"type": "str", "required": True},
             "branch": {"type": "str"},
+            "update_password": {
+                "type": "str",
+                "choices": ["on_create", "always"],
+                "default": "on_create",
+                "no_log": False,
+            },
             **PROJECT_OPTIONS,
             **STATE_OPTIONS,
         },

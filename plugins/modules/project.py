@@ -16,6 +16,7 @@ extends_documentation_fragment:
   - clouddb.control.attributes
   - clouddb.control.attributes.changes
   - clouddb.control.resource
+  - clouddb.control.resource.state
   - clouddb.control.wait
 options:
   name:
@@ -36,6 +37,12 @@ options:
   history_retention:
     description: How long the service keeps the history of the data, in seconds or with a unit, such as V(7d). If not set, it stays as it is.
     type: raw
+  settings:
+    description:
+      - Settings of the project, as the service's API has them, such as C(quota), C(allowed_ips) or C(maintenance_window).
+      - Only the fields that are given are compared and changed, at any depth. Lists are compared in full.
+    type: dict
+    version_added: 2.0.0
   org_id:
     description: Organization in which the project is created, and looked up by its name. Some accounts require it.
     type: str
@@ -54,6 +61,16 @@ EXAMPLES = r"""
     pg_version: 17
     history_retention: 7d
   register: shop
+
+- name: Limit the compute time of a project, and the addresses that may connect
+  clouddb.control.project:
+    name: shop
+    settings:
+      quota:
+        active_time_seconds: 360000
+      allowed_ips:
+        ips: [192.0.2.0/24]
+        protected_branches_only: true
 
 - name: Rename a project
   clouddb.control.project:
@@ -134,6 +151,7 @@ def main() -> None:
             "region_id": {"type": "str"},
             "pg_version": {"type": "int"},
             "history_retention": {"type": "raw"},
+            "settings": {"type": "dict"},
             "org_id": {"type": "str"},
             **STATE_OPTIONS,
         },

@@ -181,6 +181,11 @@ def test_action_group_has_every_module() -> None:
     assert sorted(read_yaml("meta/runtime.yml")["action_groups"]["all"]) == MODULES
 
 
+def test_wait_group_has_every_module_that_waits() -> None:
+    waiting = [name for name in MODULES if "progress" in module_arguments(name)["argument_spec"]]
+    assert sorted(read_yaml("meta/runtime.yml")["action_groups"]["wait"]) == waiting
+
+
 @each_module
 def test_modules_with_progress_have_its_action_plugin(name: str) -> None:
     """A redirect in meta/runtime.yml would not do: ansible-lint would propose the name of another module."""

@@ -26,10 +26,10 @@ from .refusals import Refusal
 
 # Statuses of requests whose fields or resource the service does not accept.
 REFUSALS = frozenset({400, 403, 404, 409, 412, 422})
+ACTION_OPTIONS: dict[str, dict[str, Any]] = {"wait": {"type": "bool", "default": True}, **WAIT_OPTIONS}
 STATE_OPTIONS: dict[str, dict[str, Any]] = {
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-    "wait": {"type": "bool", "default": True},
-    **WAIT_OPTIONS,
+    **ACTION_OPTIONS,
 }
 
 
@@ -47,8 +47,7 @@ def declare(kind: Kind, params: Mapping[str, Any], client: Client, check_mode: b
                 result["object"] = {**result["object"], **(action.sets or {})}
             else:
                 result = _together(result, reach(kind, goal, client, used, result["elapsed"]))
-        if NOT_CREATED_ID in find.segments[1:2] and params["project"] != NOT_CREATED_ID:
-            result["warnings"].append(will_fail(f"project: there is no project '{params['project']}'"))
+        result["warnings"] += missing_project(find.segments, params)
     except ResourceNotFound as error:
         if not is_absent:
             raise
@@ -63,7 +62,8 @@ def declare(kind: Kind, params: Mapping[str, Any], client: Client, check_mode: b
 
 def _further_actions(kind: Kind, params: Mapping[str, Any], result: Result) -> list[Action]:
     """The actions that options ask for beside the state, if what the task has done does not include them."""
-    asked = [action for option, action in kind.actions.items() if params.get(option)]
+    is_absent = params["state"] == "absent"
+    asked = [action for option, action in kind.actions.items() if params.get(option) and not is_absent]
     is_new = result["changed"] and not result["diff"]["before"]
     return [each for each in asked if not (is_new if each.sets is None else contains(result["object"], each.sets))]
 
@@ -105,7 +105,8 @@ def reach(kind: Kind, goal: Goal, client: Client, limits: Limits | None, elapsed
 
 def _refusal(kind: Kind, client: Client, goal: Goal, body: Mapping[str, Any] | None) -> Refusal | None:
     """Why the service's lists show that it refuses a request; None if they do not, or cannot be fetched."""
-    if kind.refusal is None or goal.is_action or goal.find is None or not goal.find.has_all_values:
+    is_state = goal.is_action and goal.intent != ACT
+    if kind.refusal is None or is_state or goal.find is None or not goal.find.has_all_values:
         return None
     try:
         return kind.refusal(client, goal.find, body)
@@ -118,7 +119,7 @@ def _find(kind: Kind, params: Mapping[str, Any], client: Client, may_be_missing:
 
     With C(may_be_missing), an earlier task would create what they name.
     """
-    segments, query = _list_of(kind, params, client, may_be_missing)
+    segments, query = list_of(kind, params, client, may_be_missing)
     values = dict(params)
     for option in kind.references:
         # A deletion does not depend on a parent. Without a value, the branch of a compute is the default one.
@@ -133,7 +134,8 @@ def _find(kind: Kind, params: Mapping[str, Any], client: Client, may_be_missing:
     match = {field: values[option] for option, field in kind.identity.items()}
     selector = " and ".join(kind.identity)
     if params.get("id"):
-        match, selector = {"id": None if params["id"] == NOT_CREATED_ID else params["id"]}, "id"
+        match, selector = {"id": params["id"]}, "id"
+    match = {field: None if value == NOT_CREATED_ID else value for field, value in match.items()}
     return Find(segments, kind.plural, match, query, selector), values
 
 
@@ -145,7 +147,7 @@ def _goal(kind: Kind, find: Find, values: Mapping[str, Any], params: Mapping[str
         return _action(kind, find, action, values, params["wait"])
     fields = {field: values[option] for option, field in kind.fields.items() if values.get(option) is not None}
     changes = {kind.wrapper: {name: fields[name] for name in kind.changeable.values() if name in fields}}
-    parts = {name: part for option, each in kind.parts.items() if params[option] for name, part in each.items()}
+    parts = {name: part for option, each in kind.parts.items() for name, part in each[params[option]].items()}
     requests = {
         CREATE: ResourceRequest("POST", find.segments, {kind.wrapper: {**find.match, **fields}, **parts}),
         CHANGE: ResourceRequest("PATCH", _item(kind, find.segments), changes),
@@ -167,7 +169,8 @@ def _action(kind: Kind, find: Find, action: Action, values: Mapping[str, Any], w
     """The goal that the action has been carried out."""
     given = {field: values[option] for option, field in action.fields.items() if values.get(option) is not None}
     segments = (*_item(kind, find.segments), action.path)
-    request = ResourceRequest("POST", segments, {**action.defaults, **given} or None, sets=action.sets)
+    body = {**action.defaults, **given} or None
+    request = ResourceRequest("POST", segments, body, sets=action.sets, lacking=action.lacking)
     step = ACT if action.sets is None else CHANGE
     return Goal(step, {step: request}, find, wait, {field: option for option, field in action.fields.items()})
 
@@ -181,7 +184,14 @@ def _item(kind: Kind, segments: Sequence[str]) -> tuple[str, ...]:
     return (*segments, f"{{{kind.key}}}")
 
 
-def _list_of(
+def missing_project(segments: Sequence[str], params: Mapping[str, Any]) -> list[str]:
+    """A warning of check mode if there is no project of this name; empty if there is, or if its id has no value."""
+    if NOT_CREATED_ID not in segments[1:2] or params["project"] == NOT_CREATED_ID:
+        return []
+    return [will_fail(f"project: there is no project '{params['project']}'")]
+
+
+def list_of(
     kind: Kind, params: Mapping[str, Any], client: Client, may_be_missing: bool
 ) -> tuple[tuple[str, ...], dict[str, Any]]:
     """The path of the list of this kind, and its query parameters."""

@@ -47,8 +47,10 @@ SETTLING_SECONDS = 30.0
 
 
 def step_for(goal: Goal, seen: Observation) -> str:
-    """What to do about the resource before anything was sent."""
-    return STEPS[goal.intent].get(_compared(goal, seen).state, WAIT)
+    """What a task will do about the resource, which it will wait for if it is unfinished."""
+    is_state = goal.is_action and goal.intent == CHANGE
+    ready = seen._replace(state=PRESENT) if seen.state == UNFINISHED and not is_state else seen
+    return STEPS[goal.intent].get(_compared(goal, ready).state, WAIT)
 
 
 def _compared(goal: Goal, seen: Observation) -> Observation:
@@ -61,7 +63,9 @@ def require_fixed(goal: Goal, seen: Observation) -> None:
     """Raise InvalidOption if the resource has another value of a field that cannot be changed."""
     found = seen.resource or {}
     for field, wanted in goal.fixed.items():
-        if seen.state in (PRESENT, UNFINISHED, DIFFERENT) and field in found and not contains(found[field], wanted):
+        # A branch with the schema only has no parent.
+        is_known = seen.state in (PRESENT, UNFINISHED, DIFFERENT) and found.get(field) is not None
+        if is_known and not contains(found[field], wanted):
             option = goal.options.get(field, field)
             problem = f"{label_of(found)} has {field} {found[field]}, which cannot be changed"
             raise InvalidOption(option, f"{problem}. Set {option} to this value, or omit it.")
@@ -138,7 +142,7 @@ class Engine:
         goal, past = self._goal, self._past
         under_way = DELETING if goal.intent == DELETE else UNFINISHED
         if seen.state == under_way and not goal.wait:
-            return DONE
+            return ACT if goal.intent == ACT and not past.sent else DONE
         step = STEPS[goal.intent].get(seen.state, WAIT)
         if past.sent == ACT and step == ACT:
             # Whether a lost request was carried out, only the operations that it has started show.

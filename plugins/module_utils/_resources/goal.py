@@ -12,7 +12,7 @@ from .._errors import InvalidOption
 from .._http.client import SUCCESS, path_of
 from .._options import NOT_CREATED_ID
 from .._timestamps import timestamp_of
-from .._untrusted import is_id
+from .._untrusted import displayable, is_id
 from .compare import differing, has_values
 
 Resource = dict[str, Any]
@@ -50,7 +50,8 @@ class Find(NamedTuple):
 class ResourceRequest(NamedTuple):
     """A request about a resource; C(accept) has the statuses that are no failure.
 
-    C(sets) are the fields that the resource has afterwards, if they are not those of the body.
+    C(sets) are the fields that the resource has afterwards, if they are not those of the body. C(lacking) is the error for a
+    resource without the field that the body needs of it.
     """
 
     method: str
@@ -59,6 +60,7 @@ class ResourceRequest(NamedTuple):
     query: Mapping[str, Any] = {}
     accept: Collection[int] = SUCCESS
     sets: Mapping[str, Any] | None = None
+    lacking: str = ""
 
     @property
     def wanted(self) -> Mapping[str, Any] | None:
@@ -129,9 +131,11 @@ class Goal(NamedTuple):
         request = self.requests[step]
         if step == ACT and request.body and found:
             # The service's ids of what belongs to the resource, such as its parent.
-            options = self.options
-            filled = {name: fill([value], found, options.get(name, name))[0] for name, value in request.body.items()}
-            return request._replace(body=filled)
+            for name, value in request.body.items():
+                if any(found.get(field) is None for field in placeholders([value])):
+                    problem = request.lacking.format(name=displayable(found.get("name"), 100))
+                    raise InvalidOption(self.options[name], problem)
+            return request._replace(body=dict(zip(request.body, fill([*request.body.values()], found))))
         stay = {field for field in self.once if found and timestamp_of(found, field)} if step == CHANGE else set()
         if not stay or request.body is None:
             return request
@@ -160,7 +164,7 @@ def placeholders(segments: Sequence[str]) -> set[str]:
     return {found[1] for found in map(PLACEHOLDER.fullmatch, segments) if found}
 
 
-def fill(segments: Sequence[str], found: Mapping[str, Any], option: str = "path") -> tuple[str, ...]:
+def fill(segments: Sequence[str], found: Mapping[str, Any]) -> tuple[str, ...]:
     """The segments with the resource's fields in place of the placeholders. Raises InvalidOption for one that it lacks."""
     filled = list(segments)
     for index, segment in enumerate(segments):
@@ -169,7 +173,7 @@ def fill(segments: Sequence[str], found: Mapping[str, Any], option: str = "path"
             if not isinstance(value, (str, int)) or str(value).strip() in ("", ".", ".."):
                 fields = ", ".join(sorted(found))
                 problem = f"the resource that was found has no text or number for {segment}. Its fields: {fields}."
-                raise InvalidOption(option, problem)
+                raise InvalidOption("path", problem)
             filled[index] = str(value)
     return tuple(filled)
 

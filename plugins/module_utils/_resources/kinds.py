@@ -12,20 +12,22 @@ from typing import Any, Callable, NamedTuple
 
 from .._http.client import Client
 from .goal import Find
-from .refusals import Refusal, branch_refusal, database_refusal
+from .refusals import Refusal, branch_refusal, database_refusal, restore_refusal
 
 
 class Action(NamedTuple):
     """A request about a resource, POST C(path) below that of the resource, with a body of C(fields) by option.
 
-    C(defaults) are the values of these fields without the option; C({parent_id}) is that field of the resource. C(sets) are the
-    fields that show that the action is not needed, or has been carried out; None: it is carried out by each task.
+    C(defaults) are the values of these fields without the option; C({parent_id}) is that field of the resource, and C(lacking) the
+    error if it has none. C(sets) are the fields that show that the action is not needed, or has been carried out; None: it is
+    carried out by each task.
     """
 
     path: str
     sets: Mapping[str, Any] | None = None
     fields: Mapping[str, str] = {}
     defaults: Mapping[str, str] = {}
+    lacking: str = ""
 
 
 class Kind(NamedTuple):
@@ -34,9 +36,9 @@ class Kind(NamedTuple):
     Bodies and responses have it in the field C(wrapper), and its result is C(result). Paths name it by the field C(key).
     Fields by option: C(identity) selects it, unless the option C(id) does, C(changeable) may be changed, C(fixed) is only set by its
     creation, and C(initial) as well, but is not compared. C(references) are the options with the id or the name of a branch.
-    C(parts) are further fields of the request that creates it, by the option that asks for them. C(actions) are further requests,
-    by the value of C(state) or the option that asks for them. C(refusal) returns why the service's lists show
-    that it refuses a request, by its C(find) and body.
+    C(parts) are further fields of the request that creates it, by option and its value. C(actions) are further requests, by the
+    value of C(state) or the option that asks for them. C(refusal) returns why the service's lists show that it refuses a request, by
+    its C(find) and body.
     """
 
     plural: str
@@ -49,7 +51,7 @@ class Kind(NamedTuple):
     fixed: Mapping[str, str] = {}
     initial: Mapping[str, str] = {}
     references: tuple[str, ...] = ()
-    parts: Mapping[str, Mapping[str, Any]] = {}
+    parts: Mapping[str, Mapping[bool, Mapping[str, Any]]] = {}
     actions: Mapping[str, Action] = {}
     refusal: Callable[[Client, Find, Mapping[str, Any] | None], Refusal | None] | None = None
 
@@ -77,8 +79,8 @@ BRANCH = Kind(
     fixed={"parent": "parent_id"},
     initial={"from_timestamp": "parent_timestamp", "from_lsn": "parent_lsn", "init_source": "init_source"},
     references=("parent",),
-    # The service creates no compute unless it is asked to.
-    parts={"compute": {"endpoints": [{"type": "read_write"}]}},
+    # Without the field, some services create a compute, and others none.
+    parts={"compute": {True: {"endpoints": [{"type": "read_write"}]}, False: {"endpoints": []}}},
     actions={"default": Action("set_as_default", sets={"default": True})},
     refusal=branch_refusal,
 )
@@ -100,8 +102,10 @@ BRANCH_RESTORE = Kind(
                 "preserve_as": "preserve_under_name",
             },
             defaults={"source_branch_id": "{parent_id}"},
+            lacking="branch {name} has no parent. Set source, and timestamp or lsn.",
         )
     },
+    refusal=restore_refusal,
 )
 COMPUTE = Kind(
     plural="endpoints",

@@ -48,8 +48,10 @@ def no_match(goal: Goal, seen: Observation) -> ClouddbError:
         problem = f"{label_of(seen.resource)} is being deleted"
         return ClouddbError("no_match", f"{problem}, so {goal.first.line} cannot change it.")
     if goal.find and not goal.find.is_option:
-        problem = f"{goal.selector}: no resource has this value. Check it, and what the API key may access."
-        return ResourceNotFound(problem, {"option": goal.selector})
+        option = goal.selector.split()[0]
+        wanted = " and ".join(f"{field} {displayable(value, 100)}" for field, value in goal.find.match.items())
+        problem = f"{option}: no resource has {wanted}. Check it, and what the API key may access."
+        return ResourceNotFound(problem, {"option": option})
     hint = " ".join(seen.warnings) or "Check the values in find.match."
     return ClouddbError("no_match", f"No resource matches find for {goal.first.line}. {hint}")
 

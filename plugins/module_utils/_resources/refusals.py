@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from .._errors import ClouddbError
+from .._errors import ClouddbError, InvalidOption
 from .._http.client import Client
 from .._lists import list_resources, there_is_no
 from .._untrusted import displayable
@@ -39,6 +39,19 @@ def branch_refusal(client: Client, find: Find, body: Mapping[str, Any] | None) -
         if reason:
             return Refusal(ClouddbError("refused", f"Branch {_name_of(branch)} cannot be deleted: {reason}"), remedy)
     return None
+
+
+def restore_refusal(client: Client, find: Find, body: Mapping[str, Any] | None) -> Refusal | None:
+    """Why a branch is not restored without a name for its present state: that is the source, or others were created from it."""
+    fields, own_id = body or {}, find.match["id"]
+    if fields.get("preserve_under_name"):
+        return None
+    if fields.get("source_branch_id") == own_id:
+        return Refusal(InvalidOption("preserve_as", "is required to restore a branch from its own history"))
+    listed = list_resources(client, find.segments, find.field).items
+    children = [_name_of(each) for each in listed if each.get("parent_id") == own_id]
+    problem = f"is required, because other branches were created from this one: {', '.join(children[:MAX_NAMED])}"
+    return Refusal(InvalidOption("preserve_as", problem), "deletes them") if children else None
 
 
 def reason_to_keep(branch: Mapping[str, Any]) -> str:

@@ -92,10 +92,10 @@ def problems(kind: kinds.Kind, document: Described) -> list[str]:
     # No option sets the id: such a resource is found, and not created.
     if "id" not in identity:
         body = document.body(f"POST {listed}")
-        parts = [name for part in kind.parts.values() for name in part]
+        parts = {name for part in kind.parts.values() for each in part.values() for name in each}
         fields = [*identity, *kind.fields.values()]
         requests[f"POST {listed}"] = [
-            (body, [kind.wrapper, *parts], True),
+            (body, [kind.wrapper, *sorted(parts)], True),
             (document.at(body, kind.wrapper), fields, True),
         ]
         requests[f"DELETE {item}"] = []

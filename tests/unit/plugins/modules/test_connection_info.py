@@ -25,6 +25,10 @@ OPTIONS: dict[str, Any] = {
     "user": None,
     "dest": None,
     "expose_secrets": False,
+    "pooled": False,
+    "read_only": False,
+    "format": "uri",
+    "variable": "DATABASE_URL",
 }
 
 

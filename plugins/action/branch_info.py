@@ -1,0 +1,13 @@
+# Copyright (c) clouddb.control contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Runs the module in a fork where that is possible. Keeps P12."""
+
+from __future__ import annotations
+
+from ..plugin_utils._fork import ForkAction, load
+
+
+class ActionModule(ForkAction):
+    """The action of this module."""
+
+    module = load(__name__)
