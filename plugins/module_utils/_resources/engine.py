@@ -146,7 +146,7 @@ class Engine:
         step = STEPS[goal.intent].get(seen.state, WAIT)
         if past.sent == ACT and step == ACT:
             # Whether a lost request was carried out, only the operations that it has started show.
-            return DONE if not past.error or seen.operations else WAIT
+            return DONE if not past.error or seen.operations or past.has_waited else WAIT
         # After a refused creation, because somebody else was faster, the resource may differ.
         if not past.sent or step in (WAIT, DONE) or (step == CHANGE and past.sent == CREATE):
             return step
@@ -216,7 +216,7 @@ class Engine:
                 return Observation(ABSENT, None)
             hint = " With find, the task looks this up automatically." if step == CREATE else ""
             raise unknown_outcome(error, f"Check whether it was, before you run the task again.{hint}")
-        past.sent, past.error = step, error
+        past.sent, past.error, past.has_waited = step, error, False
         seconds = SETTLING_SECONDS if past.changed or status in CONFLICT_STATUSES | GONE_STATUSES else 0.0
         if status in GONE_STATUSES and goal.find.segments == goal.requests[step].segments[:-1]:
             # The path is right, because its list has been fetched. So the resource is gone, and only its list lags.

@@ -40,7 +40,7 @@ def seed() -> dict[str, Any]:
     operations = [
         {"id": "done", "action": "create_branch", "age": "1h"},
         {"id": "failed", "action": "apply_config", "age": "2h", "status": "failed", "error": "no capacity"},
-        {"id": "unfinished", "action": "start_compute", "age": "1m", "status": "running"},
+        {"id": "unfinished", "action": "start_compute", "age": "1m", "status": "running", "branch_id": "br-other"},
     ]
     return {"projects": [{"id": SHOP, "operations": operations}]}
 

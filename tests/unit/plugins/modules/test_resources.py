@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 from datetime import datetime, timedelta, timezone
 from typing import Any
@@ -16,6 +15,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._http.client impor
 from ansible_collections.clouddb.control.plugins.module_utils._options import NOT_CREATED_ID
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
 from ansible_collections.clouddb.control.tests.unit.support.progress import Progress
+from ansible_collections.clouddb.control.tests.unit.support.resource_task import SHOP, failing, task, writes
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import scripted
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import (
@@ -26,27 +26,8 @@ from ansible_collections.clouddb.control.tests.unit.support.scripted_service imp
     scripted_service,
 )
 
-SHOP, BLOG = "wispy-lake-12345678", "red-moon-34567890"
+BLOG = "red-moon-34567890"
 NEXT_WEEK = (datetime.now(timezone.utc) + timedelta(days=7)).date()
-MODULES = "ansible_collections.clouddb.control.plugins.modules."
-DEFAULTS: dict[str, Any] = {
-    **dict.fromkeys(
-        ("org_id", "id", "branch", "parent", "expires_at", "protected", "owner", "older_than", "name_pattern")
-    ),
-    **dict.fromkeys(("region_id", "pg_version", "history_retention", "settings")),
-    **dict.fromkeys(("from_timestamp", "from_lsn", "schema_only", "default")),
-    **dict.fromkeys(("min_cu", "max_cu", "suspend_timeout", "source", "timestamp", "lsn", "preserve_as")),
-    "type": "read_write",
-    "update_password": "on_create",
-    "compute": True,
-    "project": "shop",
-    "state": "present",
-    "wait": True,
-    "timeout": 300,
-    "interval": 5,
-    "failed_grace": 0,
-    "max_deletions": 10,
-}
 PREVIEW = {"module": "branch", "name": "preview"}
 ORDERS = {"module": "database", "name": "orders", "owner": "clouddb_owner"}
 APP = {"module": "database_user", "name": "app"}
@@ -56,18 +37,6 @@ STORE = {"module": "project", "name": "store"}
 @pytest.fixture
 def seed() -> dict[str, Any]:
     return {"projects": [{"id": SHOP, "name": "shop", "org_id": "org-1"}, {"id": BLOG, "name": "blog"}]}
-
-
-def task(client: Client, module: str, check_mode: bool = False, **options: Any) -> dict[str, Any]:
-    result: dict[str, Any] = importlib.import_module(MODULES + module).run({**DEFAULTS, **options}, client, check_mode)
-    return result
-
-
-def failing(client: Client, **options: Any) -> dict[str, Any]:
-    with pytest.raises(ClouddbError) as error:
-        task(client, **options)
-    failure: dict[str, Any] = error.value.as_result()["failure"]
-    return failure
 
 
 def listed(sandbox: Sandbox, module: str) -> list[str]:
@@ -83,10 +52,6 @@ def listed(sandbox: Sandbox, module: str) -> list[str]:
         "database_user": (f"{branches}/roles", "roles"),
     }[module]
     return [each["name"] for each in sandbox.api("GET", path)[field]]
-
-
-def writes(sandbox: Sandbox) -> list[str]:
-    return [line for line in sandbox.sent() if not line.startswith("GET")]
 
 
 @pytest.mark.parametrize("resource", [STORE, PREVIEW, ORDERS, APP], ids=lambda resource: resource["module"])
@@ -488,6 +453,56 @@ def test_a_namesake_that_is_being_deleted_does_not_count(sandbox: Sandbox, clien
     sandbox.fault("status", status=200, method="GET", path=path, body=body)
     assert task(client, **PREVIEW, state=state)["changed"] is (state == "absent")
     assert writes(sandbox) == ([f"DELETE {path}/{branch['id']}"] if state == "absent" else [])
+
+
+class TestPasswordReset:
+    """As in https://github.com/kislerdm/terraform-provider-neon/issues/155: a password is replaced without a new user"""
+
+    ALWAYS = {**APP, "update_password": "always"}
+
+    def password(self, sandbox: Sandbox) -> str:
+        branches = f"/projects/{SHOP}/branches"
+        [branch] = sandbox.api("GET", branches)["branches"]
+        return str(sandbox.api("GET", f"{branches}/{branch['id']}/roles/app/reveal_password")["password"])
+
+    def test_each_run_replaces_the_password_of_a_user_that_exists(self, sandbox: Sandbox, client: Client) -> None:
+        assert task(client, check_mode=True, **self.ALWAYS)["changed"] is True
+        assert (task(client, **self.ALWAYS)["changed"], len(writes(sandbox))) == (True, 1)
+        passwords = [self.password(sandbox)]
+        assert task(client, check_mode=True, **self.ALWAYS)["changed"] is True
+        assert (self.password(sandbox), task(client, **APP)["changed"]) == (passwords[0], False)
+        for _run in range(2):
+            result = task(client, **self.ALWAYS)
+            assert (result["changed"], result["database_user"].get("password")) == (True, "********")
+            assert [each["status"] for each in result["operations"]] == ["finished"]
+            passwords.append(self.password(sandbox))
+        assert (len({*passwords}), [line.split("/")[-1] for line in writes(sandbox)]) == (
+            3,
+            ["roles", "reset_password", "reset_password"],
+        )
+
+    def test_a_lost_response_is_no_reason_for_another_one(self, sandbox: Sandbox, client: Client) -> None:
+        task(client, **APP)
+        sandbox.fault("lost_answer", method="POST", path="*/reset_password")
+        assert (task(client, **self.ALWAYS)["changed"], len(writes(sandbox))) == (True, 2)
+
+    def test_a_user_is_deleted_with_its_password(self, sandbox: Sandbox, client: Client) -> None:
+        task(client, **APP)
+        assert [task(client, **self.ALWAYS, state="absent")["changed"] for _run in range(2)] == [True, False]
+        assert [line.split()[0] for line in writes(sandbox)] == ["POST", "DELETE"]
+
+
+def test_settings_of_a_project_are_compared_by_what_is_given(sandbox: Sandbox, client: Client) -> None:
+    """As in https://github.com/kislerdm/terraform-provider-neon/issues/83"""
+    quota = {"quota": {"active_time_seconds": 3600}}
+    both = {"quota": {**quota["quota"], "written_data_bytes": 1000}, "allowed_ips": {"ips": ["192.0.2.1", "192.0.2.2"]}}
+    wanted = {**STORE, "settings": both}
+    planned, created, again = (task(client, check_mode=mode, **wanted) for mode in (True, False, False))
+    assert [each["changed"] for each in (planned, created, again)] == [True, True, False]
+    assert task(client, **STORE, settings=quota)["changed"] is False
+    changed = task(client, **STORE, settings={"allowed_ips": {"ips": ["192.0.2.1"]}})
+    assert changed["diff"]["after"]["settings"] == {"allowed_ips": {"ips": ["192.0.2.1"]}}
+    assert [line.split()[0] for line in writes(sandbox)] == ["POST", "PATCH"]
 
 
 def test_passwords_are_not_in_results(client: Client) -> None:

@@ -1,0 +1,234 @@
+# Copyright (c) clouddb.control contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""branch_restore, and what a new branch starts with, against a sandbox."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
+from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
+from ansible_collections.clouddb.control.plugins.module_utils._options import NOT_CREATED_ID
+from ansible_collections.clouddb.control.tests.unit.support.resource_task import (
+    SHOP,
+    failing,
+    on_two_hosts,
+    task,
+    writes,
+)
+from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
+
+BRANCHES = f"/projects/{SHOP}/branches"
+DEV = {"module": "branch_restore", "name": "dev"}
+EARLIER = {"timestamp": "1m", "preserve_as": "dev-before"}
+
+
+@pytest.fixture
+def seed() -> dict[str, Any]:
+    return {"projects": [{"id": SHOP, "name": "shop", "age": "1d"}]}
+
+
+@pytest.fixture
+def dev(sandbox: Sandbox) -> dict[str, Any]:
+    """A branch of main with a compute, two minutes old, and a database of its own that is newer."""
+    branch: dict[str, Any] = sandbox.api("POST", BRANCHES, {"branch": {"name": "dev"}})["branch"]
+    sandbox.advance(120)
+    database = {"database": {"name": "new", "owner_name": "clouddb_owner"}}
+    sandbox.api("POST", f"{BRANCHES}/{branch['id']}/databases", database)
+    sandbox.advance(30)
+    return branch
+
+
+def databases(sandbox: Sandbox, branch_id: str) -> list[str]:
+    return [each["name"] for each in sandbox.api("GET", f"{BRANCHES}/{branch_id}/databases")["databases"]]
+
+
+def named(sandbox: Sandbox, name: str) -> dict[str, Any]:
+    [branch] = [each for each in sandbox.api("GET", BRANCHES)["branches"] if each["name"] == name]
+    return dict(branch)
+
+
+def connection_uri(sandbox: Sandbox, branch_id: str) -> str:
+    query = f"branch_id={branch_id}&database_name=clouddb&role_name=clouddb_owner"
+    return str(sandbox.api("GET", f"/projects/{SHOP}/connection_uri?{query}")["uri"])
+
+
+def test_each_run_resets_the_branch_to_its_parent(sandbox: Sandbox, client: Client, dev: dict[str, Any]) -> None:
+    """As in https://github.com/neondatabase/mcp-server-neon/issues/113: the connection string stays."""
+    before = connection_uri(sandbox, dev["id"])
+    planned = task(client, check_mode=True, **DEV)
+    assert (planned["changed"], planned["branch"]["id"], writes(sandbox)) == (True, dev["id"], [])
+    restored = task(client, **DEV)
+    assert (restored["changed"], restored["branch"]["id"], restored.keys()) == (True, dev["id"], planned.keys())
+    assert {each["status"] for each in restored["operations"]} == {"finished"}
+    assert (databases(sandbox, dev["id"]), connection_uri(sandbox, dev["id"])) == (["clouddb"], before)
+    again = task(client, **{**DEV, "name": dev["id"]})
+    assert (again["changed"], again["branch"]["parent_id"]) == (True, dev["parent_id"])
+    assert writes(sandbox) == [f"POST {BRANCHES}/{dev['id']}/restore"] * 2
+
+
+@pytest.mark.parametrize("source", [None, "dev"])
+def test_an_earlier_time_is_one_of_its_own(
+    sandbox: Sandbox, client: Client, dev: dict[str, Any], source: str | None
+) -> None:
+    result = task(client, **DEV, **EARLIER, source=source)
+    assert (result["changed"], databases(sandbox, dev["id"])) == (True, ["clouddb"])
+    assert databases(sandbox, named(sandbox, "dev-before")["id"]) == ["clouddb", "new"]
+    assert result["branch"]["parent_id"] == named(sandbox, "dev-before")["id"]
+
+
+def test_an_age_is_sent_as_a_time(sandbox: Sandbox, client: Client, dev: dict[str, Any]) -> None:
+    request = task(client, **DEV, **EARLIER)["branch"]
+    restored_to, now = (
+        datetime.fromisoformat(request[field].replace("Z", "+00:00")) for field in ("parent_timestamp", "last_reset_at")
+    )
+    assert timedelta(seconds=60) <= now - restored_to <= timedelta(seconds=62)
+
+
+def test_a_root_branch_has_no_parent_to_be_reset_to(sandbox: Sandbox, client: Client) -> None:
+    """As in https://github.com/neondatabase/website/pull/2991"""
+    message = "source: branch main has no parent. Set source, and timestamp or lsn."
+    for check_mode in (True, False):
+        with pytest.raises(ClouddbError, match=f"^{re.escape(message)}$") as error:
+            task(client, check_mode=check_mode, module="branch_restore", name="main")
+        assert error.value.as_result()["failure"] == {"kind": "invalid_option", "option": "source"}
+    assert writes(sandbox) == []
+
+
+def test_a_root_branch_is_restored_to_an_earlier_time(sandbox: Sandbox, client: Client) -> None:
+    main = {**DEV, "name": "main", "timestamp": "1h", "preserve_as": "before"}
+    assert task(client, **main)["changed"] is True
+    assert named(sandbox, "main").get("parent_id") is None
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (DEV | {"timestamp": "1m"}, "preserve_as: is required to restore a branch from its own history."),
+        (
+            DEV | {"name": "main", "source": "dev"},
+            "preserve_as: is required, because other branches were created from this one: dev.",
+        ),
+    ],
+)
+def test_the_present_data_is_preserved_where_the_service_requires_it(
+    sandbox: Sandbox, client: Client, dev: dict[str, Any], options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ClouddbError, match=f"^{re.escape(message)}$") as error:
+        task(client, **options)
+    assert error.value.as_result()["failure"].items() >= {"kind": "invalid_option", "option": "preserve_as"}.items()
+    if "source" in options:
+        # An earlier task may delete the children.
+        assert message in task(client, check_mode=True, **options)["warnings"][0]
+    else:
+        with pytest.raises(ClouddbError, match=re.escape(message)):
+            task(client, check_mode=True, **options)
+
+
+@pytest.mark.parametrize("option", ["name", "source"])
+def test_a_branch_that_does_not_exist_is_an_error(client: Client, dev: dict[str, Any], option: str) -> None:
+    with pytest.raises(ClouddbError, match=f"{option}: there is no branch 'mian'. Did you mean main?") as error:
+        task(client, **{**DEV, option: "mian"})
+    assert error.value.as_result()["failure"] == {"kind": "not_found", "option": option}
+    assert task(client, check_mode=True, **{**DEV, option: "mian"})["changed"] is True
+
+
+@pytest.mark.parametrize("options", [{"project": NOT_CREATED_ID}, {"source": NOT_CREATED_ID}, {"name": "later"}])
+def test_what_an_earlier_task_would_create(client: Client, dev: dict[str, Any], options: dict[str, Any]) -> None:
+    planned = task(client, check_mode=True, **{**DEV, **options})
+    assert (planned["changed"], planned["warnings"]) == (True, [])
+
+
+@pytest.mark.parametrize(
+    ("options", "option"), [({"source": "dev"}, "source"), ({"timestamp": "2099-01-01T00:00:00Z"}, "timestamp")]
+)
+def test_what_restores_nothing_is_refused(
+    sandbox: Sandbox, client: Client, dev: dict[str, Any], options: dict[str, Any], option: str
+) -> None:
+    assert failing(client, **DEV, **options) == {"kind": "invalid_option", "option": option}
+    assert writes(sandbox) == []
+
+
+def test_a_restore_whose_response_is_lost_is_not_sent_again(
+    sandbox: Sandbox, client: Client, dev: dict[str, Any]
+) -> None:
+    sandbox.fault("lost_answer", method="POST", path="*/restore")
+    result = task(client, **DEV)
+    assert (result["changed"], len(writes(sandbox))) == (True, 1)
+    assert databases(sandbox, dev["id"]) == ["clouddb"]
+
+
+@pytest.mark.parametrize("check_mode", [True, False])
+def test_unfinished_operations_do_not_replace_a_restore(
+    sandbox: Sandbox, client: Client, dev: dict[str, Any], check_mode: bool
+) -> None:
+    for wait in (True, False):
+        sandbox.plan((0, "running"), (20, "finished"), action="apply_config")
+        database = {"database": {"name": f"later-{wait}".lower(), "owner_name": "clouddb_owner"}}
+        sandbox.api("POST", f"{BRANCHES}/{dev['id']}/databases", database)
+        assert task(client, check_mode=check_mode, **DEV, wait=wait)["changed"] is True
+        sandbox.advance(120)
+    carried_out = [each for each in sandbox.requests() if each["path"].endswith("/restore") and each["status"] == 200]
+    assert len(carried_out) == (0 if check_mode else 2)
+
+
+def test_two_hosts_at_once_restore_it_twice(sandbox: Sandbox, dev: dict[str, Any]) -> None:
+    results = on_two_hosts(sandbox, **DEV)
+    assert [each["changed"] for each in results] == [True, True]
+    assert databases(sandbox, dev["id"]) == ["clouddb"]
+
+
+class TestNewBranch:
+    """What the options of a new branch make of it"""
+
+    @pytest.mark.parametrize("compute", [True, False])
+    @pytest.mark.parametrize("schema_only", [True, False])
+    def test_it_has_a_compute_unless_that_is_declined(
+        self, sandbox: Sandbox, client: Client, compute: bool, schema_only: bool
+    ) -> None:
+        new = {"module": "branch", "name": "new", "compute": compute, "schema_only": schema_only, "default": True}
+        results = [task(client, **new) for _run in range(2)]
+        assert [each["changed"] for each in results] == [True, False]
+        listed = sandbox.api("GET", f"{BRANCHES}/{results[0]['branch']['id']}/endpoints")["endpoints"]
+        assert [each["type"] for each in listed] == ["read_write"] * compute
+        actions = [each["action"] for each in results[0]["operations"]]
+        assert actions == ["create_branch", *["start_compute"] * compute]
+
+    def test_it_starts_with_the_data_of_an_earlier_time(
+        self, sandbox: Sandbox, client: Client, dev: dict[str, Any]
+    ) -> None:
+        new = {"module": "branch", "name": "earlier", "parent": "dev", "from_timestamp": "1m"}
+        planned, created, again = (task(client, check_mode=mode, **new) for mode in (True, False, False))
+        assert [each["changed"] for each in (planned, created, again)] == [True, True, False]
+        assert databases(sandbox, created["branch"]["id"]) == ["clouddb"]
+        assert failing(client, **{**new, "from_timestamp": "2099-01-01"})["option"] == "from_timestamp"
+
+    def test_it_starts_with_a_log_sequence_number(self, client: Client) -> None:
+        new = {"module": "branch", "name": "earlier", "from_lsn": "0/1E8A5B0"}
+        assert [task(client, **new)["changed"] for _run in range(2)] == [True, False]
+
+    @pytest.mark.parametrize("has_field", [True, False])
+    def test_one_with_the_schema_only_has_no_parent(self, sandbox: Sandbox, client: Client, has_field: bool) -> None:
+        new = {"module": "branch", "name": "empty", "parent": "main", "schema_only": True}
+        created = task(client, **new)
+        assert (created["branch"].get("parent_id"), created["branch"]["init_source"]) == (None, "schema-only")
+        if has_field:
+            body = {"branches": [{**created["branch"], "parent_id": None}, named(sandbox, "main")]}
+            sandbox.fault("status", status=200, method="GET", path=BRANCHES, body=body, times=None)
+        assert task(client, **new)["changed"] is False
+
+    def test_the_default_branch_is_changed_once(self, sandbox: Sandbox, client: Client, dev: dict[str, Any]) -> None:
+        wanted = {"module": "branch", "name": "dev", "default": True}
+        planned, changed, again = (task(client, check_mode=mode, **wanted) for mode in (True, False, False))
+        assert [each["changed"] for each in (planned, changed, again)] == [True, True, False]
+        assert (planned["diff"]["after"], named(sandbox, "dev")["default"]) == ({"default": True}, True)
+        assert writes(sandbox) == [f"POST {BRANCHES}/{dev['id']}/set_as_default"]
+
+    def test_a_deletion_changes_no_default(self, sandbox: Sandbox, client: Client, dev: dict[str, Any]) -> None:
+        gone = {"module": "branch", "name": "dev", "default": True, "state": "absent"}
+        assert [task(client, **gone)["changed"] for _run in range(2)] == [True, False]
+        assert writes(sandbox) == [f"DELETE {BRANCHES}/{dev['id']}"]
