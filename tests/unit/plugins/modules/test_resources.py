@@ -456,7 +456,7 @@ def test_a_namesake_that_is_being_deleted_does_not_count(sandbox: Sandbox, clien
 
 
 class TestPasswordReset:
-    """As in https://github.com/kislerdm/terraform-provider-neon/issues/155: a password is replaced without a new user"""
+    """As in https://github.com/stackitcloud/terraform-provider-stackit/issues/563, where only a new user has a new password"""
 
     ALWAYS = {**APP, "update_password": "always"}
 
@@ -493,7 +493,7 @@ class TestPasswordReset:
 
 
 def test_settings_of_a_project_are_compared_by_what_is_given(sandbox: Sandbox, client: Client) -> None:
-    """As in https://github.com/kislerdm/terraform-provider-neon/issues/83"""
+    """As in https://github.com/kislerdm/terraform-provider-neon/issues/133, which cleared what was not given"""
     quota = {"quota": {"active_time_seconds": 3600}}
     both = {"quota": {**quota["quota"], "written_data_bytes": 1000}, "allowed_ips": {"ips": ["192.0.2.1", "192.0.2.2"]}}
     wanted = {**STORE, "settings": both}
