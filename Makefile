@@ -67,8 +67,8 @@ $(QUICKSTART_READY): PACKAGES := --constraint tests/requirements.txt ansible-cor
 $(RELEASE_READY): PACKAGES := --constraint tests/requirements.txt ansible-core 'galaxy-importer >= 0.4.30'
 
 $(READY) $(QUICKSTART_READY) $(RELEASE_READY): $(REQUIREMENTS)
-	@"$(PYTHON)" -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 14))' \
-		|| { echo 'Python 3.10 to 3.14 is needed. Select one with make PYTHON=...' >&2; exit 1; }
+	@"$(PYTHON)" -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 15))' \
+		|| { echo 'Python 3.10 to 3.15 is needed. Select one with make PYTHON=...' >&2; exit 1; }
 	@echo 'Setting up $(@D) (once, about a minute)…'
 	@"$(PYTHON)" -m venv --clear $(@D)
 	@$(PIP_INSTALL) $(PACKAGES)

@@ -260,6 +260,27 @@ def test_supported_versions_lists_the_tested_versions() -> None:
     assert f"Modules run on hosts with Python {', '.join(others)} and {last}." in " ".join(text.split())
 
 
+def test_documents_and_tools_name_the_supported_versions() -> None:
+    """In whatever words: ``3.10 to 3.15``, ``3.9_to_3.15``, ``(3, 10) <= version <= (3, 15)``."""
+    controllers = {python for of_core in ANSIBLE_CORE.values() for python in of_core}
+    cores, pythons, newest = [*ANSIBLE_CORE], [*TARGET_PYTHON], max(controllers, key=number)
+    ranges = {(cores[0], cores[-1]), (pythons[0], pythons[-1]), (min(controllers, key=number), newest)}
+    named = set()
+    for path in ("README.md", "CONTRIBUTING.md", "Makefile", *map(str, (ROOT / "docs").rglob("*.rst"))):
+        text = re.sub(r"\((\d), (\d+)\)", r"\1.\2", (ROOT / path).read_text(encoding="utf-8"))
+        named |= set(re.findall(r"\b(2\.16|3\.\d+)(?:[\s_]to[\s_]| <= .{1,30} <= )([23]\.\d+)\b", text))
+    assert named == ranges
+
+
+def test_make_test_uses_the_newest_ansible_core() -> None:
+    """That of the newest Python in requirements.txt; a release candidate as long as there is no release."""
+    lines = re.findall(r"^ansible-core >= (\S+), < (\S+) ; (.+)$", (ROOT / "tests/requirements.txt").read_text(), re.M)
+    core, [oldest_python, *_others] = list(ANSIBLE_CORE.items())[-1]
+    assert [line for line in lines if line[0].startswith(core)] == [
+        (lines[-1][0], f"2.{number(core)[1] + 1}", f'python_version >= "{oldest_python}"')
+    ]
+
+
 @pytest.mark.parametrize(
     "path", ["plugins/doc_fragments/connection.py", "meta/ee-requirements.txt", "tests/unit/requirements.txt"]
 )
