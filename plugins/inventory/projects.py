@@ -122,6 +122,11 @@ from ansible.parsing.dataloader import DataLoader
 from ansible.plugins.inventory import BaseInventoryPlugin, Cacheable, Constructable
 from ansible.utils.unsafe_proxy import wrap_var
 
+try:
+    from ansible.module_utils.secrets import register_secrets
+except ImportError:  # ansible-core up to 2.21
+    register_secrets = None
+
 from ..module_utils._errors import ClouddbError, InvalidOption, sentence
 from ..module_utils._http.client import MAX_WORKERS, Client
 from ..module_utils._http.connection import CONNECTION_OPTIONS, Connection, connection_from
@@ -130,6 +135,7 @@ from ..module_utils._operations.api import Selection, list_operations, map_proje
 from ..module_utils._operations.status import SUCCEEDED
 from ..module_utils._options import as_text, integer
 from ..module_utils._projects import Filters, checked_filters, checked_query, list_projects
+from ..module_utils._secrets import encodings
 from ..module_utils._untrusted import MAX_MESSAGE_LENGTH, displayable
 from ..plugin_utils._host_names import LOCAL_NAMES, host_names
 
@@ -206,6 +212,8 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         # connection_from() refuses an empty value, and says what to set.
         required = {name: given[name] or "" for name, option in CONNECTION_OPTIONS.items() if "fallback" in option}
         connection = connection_from({**given, **required})
+        if register_secrets:
+            register_secrets(encodings(connection.api_key))
         key = _cache_key(connection, options) if self.get_option("cache") else None
         if key and use_cache and key in self._cache:
             cached: list[dict[str, Any]] = self._cache[key]

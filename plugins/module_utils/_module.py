@@ -9,20 +9,24 @@ import gc
 import json
 import traceback
 from collections.abc import Mapping
-from typing import Any, Callable
+from typing import Any, Callable, Optional
 
 # Most of what a task creates lives until it ends. Searching it for reference cycles less often saves 3 % of a task's time.
 gc.set_threshold(100_000)
 
 from ansible.module_utils.basic import FILE_COMMON_ARGUMENTS, AnsibleModule
-from ansible.module_utils.common.parameters import remove_values
+
+try:
+    from ansible.module_utils.secrets import register_secrets
+except ImportError:  # ansible-core up to 2.21
+    register_secrets = None
 
 from ._errors import ClouddbError, InvalidOption
 from ._http.client import Client
 from ._http.connection import CONNECTION_OPTIONS, connection_from
 from ._http.session import REQUESTS_IMPORT_ERROR, missing_requests
 from ._options import NOT_CREATED_ID, NOT_CREATED_KEY_ID, as_text, not_blank
-from ._secrets import Masker, encodings, masked, may_hold_secrets
+from ._secrets import Masker, encodings, masked, masked_text, may_hold_secrets
 from ._untrusted import MAX_MESSAGE_LENGTH, displayable, walk
 
 # Called with the options, the client and whether this is check mode; returns the result.
@@ -70,6 +74,7 @@ class ControlModule(AnsibleModule):
                 self.no_log_values.update(encodings(connection.api_key))
             client = Client(connection)
             masker = client.masker
+            masker.hide(*self.no_log_values)
             result = function(self.params, client, self.check_mode)
             end = self.exit_json
         except ClouddbError as error:
@@ -92,10 +97,12 @@ class ControlModule(AnsibleModule):
         if texts:
             result = {**result, **walk(texts, masker.text)}
         for warning in result.pop("warnings", []):
-            # Ansible censors results, but not warnings.
-            self.warn(displayable(remove_values(warning, self.no_log_values), MAX_MESSAGE_LENGTH))
+            self.warn(displayable(warning, MAX_MESSAGE_LENGTH))
         if not self._diff:
             result.pop("diff", None)
+        if register_secrets:
+            # Ansible masks them in all that it shows from now on. Later tasks still get the values.
+            register_secrets(masker.secrets)
         # At exit, the interpreter searches for reference cycles. The process ends anyway, so this is skipped.
         gc.freeze()
         end(**result)
@@ -111,6 +118,10 @@ class ControlModule(AnsibleModule):
                 self.params[option] = _or_placeholder(self.params[option], self.argument_spec[option]["type"])
         # In params, Ansible will convert them, and omitted options are null.
         self.given = dict(self.params)
+
+    def log(self, msg: str, log_args: Optional[dict[str, Any]] = None) -> None:
+        """Write to the system's log, for example the options, in which Ansible masks the key only."""
+        super().log(masked_text(msg), log_args and walk(log_args, masked_text))
 
     def fail_json(self, msg: str, **result: Any) -> None:
         """End the task as failed."""

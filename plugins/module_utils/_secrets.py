@@ -12,8 +12,9 @@ import json
 import re
 from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
+from itertools import chain
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote, urlsplit
 
 MASK = "********"
 # Shorter texts also occur by chance.
@@ -66,13 +67,19 @@ class Masker:
     """
 
     def __init__(self, key: str = ""):
-        self._secrets = frozenset(encodings(key) if key else ())
-        self._keys = self._secrets if len(key) >= MIN_KEY_LENGTH else frozenset()
+        self.secrets = frozenset(encodings(key) if key else ())
+        self._keys = self.secrets if len(key) >= MIN_KEY_LENGTH else frozenset()
 
     def hide(self, *secrets: str) -> None:
-        """Mask these secrets in texts, except for those so short that ordinary text may contain them."""
+        """Mask these secrets in texts, and the passwords in those that are addresses.
+
+        Those so short that ordinary text may contain them are not masked, nor is the mask itself, which looks like a banner.
+        """
+        hidden = [
+            each for each in chain(secrets, *map(_passwords, secrets)) if len(each) >= MIN_LENGTH and each.strip("*")
+        ]
         # Not changed in place: another thread may be using them.
-        self._secrets = self._secrets.union(*(encodings(each) for each in secrets if len(each) >= MIN_LENGTH))
+        self.secrets = self.secrets.union(*map(encodings, hidden))
 
     def hide_key(self, key: str) -> None:
         """Mask another key, too, even in data."""
@@ -82,13 +89,22 @@ class Masker:
 
     def text(self, text: str) -> str:
         """The text of a message without the known secrets, and without secrets in addresses and assignments."""
-        return masked_text(text, self._secrets)
+        return masked_text(text, self.secrets)
 
     def data(self, value: Any, secret_fields: Collection[str] = (), content: bytes | None = None) -> Any:
         """Data of the service without secrets; C(content) is the JSON that was decoded."""
-        if content is not None and not may_hold_secrets(content, self._secrets):
+        if content is not None and not may_hold_secrets(content, self.secrets):
             return value
-        return masked(value, secret_fields, self._secrets, self._keys)
+        return masked(value, secret_fields, self.secrets, self._keys)
+
+
+def _passwords(secret: str) -> set[str]:
+    """The password of an address, as it is and decoded."""
+    try:
+        password = urlsplit(secret).password or ""
+    except ValueError:
+        return set()
+    return {password, unquote(password)}
 
 
 def encodings(secret: str) -> set[str]:

@@ -261,7 +261,7 @@ def _shown(result: Mapping[str, Any], client: Client, params: Mapping[str, Any])
     exposed = ("json", "object", "operations") if params["expose_secrets"] else ()
     hidden = {name: value for name, value in result.items() if name not in exposed}
     # The service's texts may quote a secret of the response.
-    client.masker.hide(*secret_texts(hidden, fields))
+    client.masker.hide(*secret_texts(result, fields))
     return {**result, **client.masker.data(hidden, fields)}
 
 

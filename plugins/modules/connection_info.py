@@ -187,6 +187,7 @@ def run(
     if dest:
         dest.check()
     uri = _connection_uri(params, client.with_secrets(), check_mode)
+    client.masker.hide(uri or "")
     parts = urlsplit(uri or "")
     # What does not exist yet has texts for secrets, too, because templates of later tasks use them.
     is_exposed = uri is not None and params["expose_secrets"]

@@ -19,6 +19,12 @@ from ansible.module_utils.common import warnings
 from ansible_collections.clouddb.control.tests.unit.support.return_values import undocumented_fields
 
 try:
+    from ansible.module_utils import secrets
+    from ansible.module_utils._internal import _secrets
+except ImportError:  # ansible-core up to 2.21
+    secrets = None
+
+try:
     from ansible.module_utils import _internal
     from ansible.module_utils.testing import patch_module_args
 except ImportError:  # ansible-core up to 2.18
@@ -35,11 +41,15 @@ NAMES_NULLS_IN_LISTS = _internal is not None
 
 
 class Outcome(NamedTuple):
-    """The outcome of a module: C(result) is the JSON that it printed, C(printed) all of its output."""
+    """The outcome of a module: C(result) is what later tasks get, C(printed) all of its output as Ansible shows it.
+
+    C(registered) are the secrets that Ansible masks in all later output, from ansible-core 2.22 on.
+    """
 
     exit_code: int
     result: dict[str, Any]
     printed: str
+    registered: frozenset[str] = frozenset()
 
     @property
     def failed(self) -> bool:
@@ -80,17 +90,40 @@ def run_main(module: HasMain, options: dict[str, Any], check_mode: bool = False,
     # Ansible collects warnings for the whole process, not for a task.
     for collected in (warnings._global_warnings, warnings._global_deprecations):
         collected.clear()
-    with ExitStack() as stack:
-        stack.enter_context(patch_module_args(args))
-        if _internal:
-            # If the controller's code was imported in this process, warnings would be displayed instead of returned.
-            stack.enter_context(mock.patch.object(_internal, "is_controller", False))
-        stack.enter_context(redirect_stdout(output))
-        stack.enter_context(redirect_stderr(output))
-        exit_ = stack.enter_context(pytest.raises(SystemExit))
-        module.main()
-    printed = output.getvalue()
-    result = json.loads(printed.strip().splitlines()[-1])
+    with no_registered_secrets():
+        with ExitStack() as stack:
+            stack.enter_context(patch_module_args(args))
+            if _internal:
+                # If the controller's code was imported in this process, warnings would be displayed instead of returned.
+                stack.enter_context(mock.patch.object(_internal, "is_controller", False))
+            stack.enter_context(redirect_stdout(output))
+            stack.enter_context(redirect_stderr(output))
+            exit_ = stack.enter_context(pytest.raises(SystemExit))
+            module.main()
+        *lines, last = output.getvalue().strip().splitlines()
+        result = json.loads(last)
+        registered = frozenset(result.pop("_ansible_new_secrets", ()))
+        # Ansible masks what it shows, and not what later tasks get.
+        printed = "\n".join([*lines, json.dumps(result)])
+        if secrets:
+            printed = secrets.mask_secrets(printed)
     if isinstance(module, ModuleType):
         assert undocumented_fields(module, {"failure": result.get("failure")}) == []
-    return Outcome(int(exit_.value.code or 0), result, printed)
+    return Outcome(int(exit_.value.code or 0), result, printed, registered)
+
+
+@contextmanager
+def no_registered_secrets() -> Iterator[None]:
+    """Let a task begin without the secrets of others: Ansible collects them for the whole process, too."""
+    if not secrets:
+        yield
+        return
+    with mock.patch.multiple(
+        secrets._secret_masker,
+        _matcher=_secrets._Fixed4Matcher(),
+        _secrets=set(),
+        _forms=set(),
+        _json_forms={},
+        _new_secret_trackers=set(),
+    ):
+        yield

@@ -300,7 +300,7 @@ def assert_keys_are_reported(sandbox: Sandbox, proxy: FaultyProxy, outcome: Outc
     else:
         assert (outcome.result["api_key"], keys) == (None, [])
     secrets = [json.loads(body)["key"] for body in proxy.responses if b'"key":' in body]
-    assert [secret for secret in secrets if secret in outcome.printed] == (
+    assert [secret for secret in secrets if secret in json.dumps(outcome.result)] == (
         [outcome.result["key"]] if "key" in outcome.result else []
     )
 

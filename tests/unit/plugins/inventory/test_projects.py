@@ -24,6 +24,7 @@ from ansible.plugins.loader import inventory_loader
 from ansible.template import Templar
 from ansible.utils.display import Display
 
+from ansible_collections.clouddb.control.tests.unit.support.module_main import no_registered_secrets, secrets
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox, running_sandbox
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import reply, scripted_service
 
@@ -479,3 +480,10 @@ def test_example_is_valid(tmp_path: Path, sandbox: Sandbox) -> None:
         "strict": True,
     }
     assert len(parse(tmp_path, sandbox, **{**example, **own}).hosts) == 3
+
+
+@pytest.mark.skipif(not secrets, reason="only ansible-core from 2.22 on registers secrets")
+def test_key_is_registered_as_a_secret(tmp_path: Path, sandbox: Sandbox) -> None:
+    with no_registered_secrets():
+        parse(tmp_path, sandbox)
+        assert secrets.mask_secrets(sandbox.api_key) == "$REDACTED$"

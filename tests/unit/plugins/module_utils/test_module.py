@@ -25,7 +25,12 @@ from ansible_collections.clouddb.control.plugins.module_utils._http.client impor
 from ansible_collections.clouddb.control.plugins.module_utils._module import ControlModule, RunFunction
 from ansible_collections.clouddb.control.plugins.module_utils._secrets import encodings
 from ansible_collections.clouddb.control.plugins.module_utils._untrusted import MAX_MESSAGE_LENGTH
-from ansible_collections.clouddb.control.tests.unit.support.module_main import NAMES_NULLS_IN_LISTS, Outcome, run_main
+from ansible_collections.clouddb.control.tests.unit.support.module_main import (
+    NAMES_NULLS_IN_LISTS,
+    Outcome,
+    run_main,
+    secrets,
+)
 
 OPTIONS = {"base_url": "https://control.example.com/api/v2", "api_key": "secret-0123456789"}
 
@@ -125,6 +130,39 @@ def test_omitted_options_and_those_that_null_omits_are_accepted(options: dict[st
     assert not run_main(module, {**OPTIONS, **options}).failed
 
 
+@pytest.mark.skipif(not secrets, reason="only ansible-core from 2.22 on registers secrets")
+@pytest.mark.parametrize("fails", [False, True])
+def test_secrets_are_registered_and_their_values_returned(fails: bool) -> None:
+    """Ansible masks them in all later output, as they are and as they may be in an address."""
+    key, uri = "created key+0123456789", "postgres://owner:p%40ss%2Fword@host/db"
+
+    def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
+        client.masker.hide(key, uri, "short", "*" * 8)
+        result = {"key": key, "address": f"https://example.com/?key={quote(key)}", "other": "short p@ss/word"}
+        if fails:
+            raise ClouddbError("failed", result=result)
+        return result
+
+    outcome = outcome_of(run)
+    assert (outcome.result["key"], outcome.failed) == (key, fails)
+    assert outcome.registered == {
+        OPTIONS["api_key"],
+        key,
+        quote(key),
+        quote(uri, ""),
+        uri,
+        "p%40ss%2Fword",
+        "p@ss/word",
+    } | {quote(text, safe) for text in (uri, "p%40ss%2Fword", "p@ss/word") for safe in ("/", "")}
+    for secret in (key, quote(key), "p@ss"):
+        assert secret not in outcome.printed
+
+
+def test_no_more_of_ansible_is_used_than_stays() -> None:
+    """C(remove_values) is deprecated in ansible-core 2.22, and missing from 2.25 on."""
+    assert "remove_values" not in Path(_module.__file__).read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize("api_key", ["secret-0123456789", " secret-0123456789\n"])
 @pytest.mark.parametrize("fails", [False, True])
 def test_key_is_censored_in_results_and_errors(api_key: str, fails: bool) -> None:
@@ -183,7 +221,7 @@ def test_texts_within_warnings_and_failures_quote_no_created_key() -> None:
         outcome = outcome_of(run, color=color)
         assert outcome.result["key"] == created
         assert outcome.printed.count("not ********") == warnings
-        assert outcome.printed.count(created) == 1
+        assert json.dumps(outcome.result).count(created) == 1
 
 
 def test_unexpected_errors_are_shown_with_their_traceback() -> None:

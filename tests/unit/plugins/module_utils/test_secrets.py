@@ -177,3 +177,16 @@ def test_keys_so_short_that_text_may_contain_them_are_not_masked() -> None:
 def test_encodings_of_a_key() -> None:
     assert encodings("\"a/\\b'") == {"\"a/\\b'", "\\\"a/\\\\b'", "%22a/%5Cb%27", "%22a%2F%5Cb%27", "\"a/\\\\b\\'"}
     assert "\ud800" in encodings("\ud800")
+
+
+def test_password_in_a_known_address_is_masked_in_other_texts() -> None:
+    masker = Masker()
+    masker.hide("postgres://owner:p%40ss-word@host/db", "postgres://[host/db")
+    assert masker.text("p@ss-word, p%40ss-word") == f"{MASK}, {MASK}"
+
+
+def test_the_mask_itself_is_no_secret() -> None:
+    """Ansible would mask the lines of asterisks in its output."""
+    masker = Masker()
+    masker.hide(MASK)
+    assert masker.secrets == frozenset()

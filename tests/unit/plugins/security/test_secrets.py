@@ -9,7 +9,11 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
-from ansible.module_utils import basic
+
+try:
+    from ansible.module_utils._internal import _logging as logging
+except ImportError:  # ansible-core up to 2.21
+    from ansible.module_utils import basic as logging
 
 from ansible_collections.clouddb.control.plugins.module_utils._http.connection import Connection
 from ansible_collections.clouddb.control.plugins.module_utils._http.errors import StatusError
@@ -17,6 +21,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._http.response imp
 from ansible_collections.clouddb.control.plugins.module_utils._http.session import RawResponse, Request
 from ansible_collections.clouddb.control.plugins.module_utils._keys.api import CreatedKey, create_key
 from ansible_collections.clouddb.control.plugins.module_utils._secrets import encodings
+from ansible_collections.clouddb.control.plugins.modules import api_request
 from ansible_collections.clouddb.control.tests.unit.support.each_module import EACH_MODULE, name_of
 from ansible_collections.clouddb.control.tests.unit.support.module_main import run_main
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import Serve
@@ -65,26 +70,42 @@ def test_neither_client_quotes_the_key_of_the_other(serve: Serve) -> None:
         assert_no_key(str(error.value.as_result()))
 
 
+def log_of(monkeypatch: pytest.MonkeyPatch, journal: bool) -> list[Any]:
+    """What modules send to the system's log from now on."""
+    logged: list[Any] = []
+    monkeypatch.setattr(logging, "has_journal", journal)
+    monkeypatch.setattr(
+        logging,
+        "journal",
+        SimpleNamespace(send=lambda *message, **fields: logged.append((message, fields))),
+        raising=False,
+    )
+    monkeypatch.setattr(logging.syslog, "syslog", lambda *message: logged.append(message))
+    return logged
+
+
+@pytest.mark.parametrize("journal", [False, True], ids=["syslog", "journal"])
+def test_syslog_has_no_secret_of_a_body(monkeypatch: pytest.MonkeyPatch, journal: bool) -> None:
+    logged = log_of(monkeypatch, journal)
+    body = {"role": {"password": "pass-0123456789", "note": "postgres://owner:other-0123456789@host/db"}}
+    # Refused before anything is sent.
+    run_main(api_request, {"base_url": "ftp://host", "api_key": SPECIAL_KEY, "path": "projects", "body": body})
+    assert "postgres://owner:********@host/db" in str(logged)
+    assert_no_key(str(logged))
+
+
 @pytest.mark.parametrize(("module", "options"), EACH_MODULE, ids=[name_of(module) for module, _options in EACH_MODULE])
 @pytest.mark.parametrize("journal", [False, True], ids=["syslog", "journal"])
 def test_syslog_has_options_but_not_the_key(
     serve: Serve, monkeypatch: pytest.MonkeyPatch, module: ModuleType, options: dict[str, Any], journal: bool
 ) -> None:
-    logged: list[Any] = []
-    monkeypatch.setattr(basic, "has_journal", journal)
-    monkeypatch.setattr(
-        basic,
-        "journal",
-        SimpleNamespace(send=lambda *message, **fields: logged.append((message, fields))),
-        raising=False,
-    )
-    monkeypatch.setattr(basic.syslog, "syslog", lambda *message: logged.append(message))
+    logged = log_of(monkeypatch, journal)
     served = serve(reply({"message": "no"}, 403))
 
     run_main(module, {"base_url": served.service.base_url, "api_key": SPECIAL_KEY, **options})
 
     assert served.requests[0].headers["Authorization"] == f"Bearer {SPECIAL_KEY}"
-    assert "api_key=NOT_LOGGING_PARAMETER" in str(logged)
+    assert "api_key=********" in str(logged)
     assert_no_key(str(logged))
     assert_no_key(json.dumps(str(logged)))
 

@@ -182,12 +182,12 @@ def missing(folder: Path, exit_codes: list[int], command_lines: set[bytes], hash
     checks = {
         "success of the playbook and of the inventory": exit_codes[:2] == [0, 0],
         "a crash of each module": output.count("failed with an unexpected RuntimeError.") >= len(MODULES),
-        "censored arguments in the output": '"api_key": "********"' in output,
+        "censored arguments in the output": re.search(r'"api_key": "(\*{8}|\$REDACTED\$)"', output) is not None,
         "the error of an operation": all(
             "postgres://owner:********@" in texts.get(name, "")
             for name in ("output-0", "output-1", "report.html", "report.json")
         ),
-        "invocations in syslog": syslog.count("api_key=NOT_LOGGING_PARAMETER") > 20,
+        "invocations in syslog": syslog.count("api_key=********") > 20,
         "the log": "TASK [Wait until the timeout]" in log,
         "kept files of each module": modules_kept >= {f"AnsiballZ_{name}.py" for name in MODULES},
         "a cache": any((folder / "cache").iterdir()),
