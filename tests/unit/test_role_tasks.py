@@ -1,6 +1,6 @@
 # Copyright (c) clouddb.control contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Tasks of the roles set each option with which module_defaults of the play could change what they do."""
+"""Tasks of the roles set each option with which module_defaults of the play could change what they do, or replace these defaults."""
 
 from __future__ import annotations
 
@@ -30,8 +30,6 @@ REQUIRED = {
 }
 # Connection options come from module_defaults. The others change how lists are requested, not what is listed.
 INHERITED = {*CONNECTION_OPTIONS, "page_size", "workers"}
-# A block of the role api_key_rotation has defaults for these, which replace those of the play.
-REPLACED = {"clouddb.control.api_key_deployment", "clouddb.control.api_key_rotation"}
 # Without a file that it writes, these options of api_key have no effect.
 FILE_OPTIONS = {"selevel", "serole", "setype", "seuser"}
 
@@ -48,7 +46,7 @@ def tasks_in(blocks: list[dict[str, Any]]) -> Iterator[tuple[str, str, set[str]]
 
 def required_options(module: str) -> set[str]:
     """The options that each task with this module has to set."""
-    if module in REPLACED or not module.startswith("clouddb.control."):
+    if not module.startswith("clouddb.control."):
         return REQUIRED.get(module, set())
     arguments = module_arguments(module.rpartition(".")[2])
     file_options = FILE_COMMON_ARGUMENTS.keys() - FILE_OPTIONS if arguments.get("add_file_common_args") else set()
@@ -57,10 +55,15 @@ def required_options(module: str) -> set[str]:
 
 @pytest.mark.parametrize("role", ROLES)
 def test_tasks_set_what_module_defaults_could_change(role: str) -> None:
-    inherited = []
-    for path in sorted((ROOT / "roles" / role / "tasks").glob("*.yml")):
-        for name, module, options in tasks_in(yaml.safe_load(path.read_text(encoding="utf-8"))):
-            inherited += [f"{path.name}: {name}: {option}" for option in sorted(required_options(module) - options)]
+    files = {path.name: yaml.safe_load(path.read_text()) for path in (ROOT / "roles" / role / "tasks").glob("*.yml")}
+    # The defaults of a block replace those of the play for the same module. All task files are included in these blocks.
+    replaced = {module for blocks in files.values() for block in blocks for module in block.get("module_defaults", [])}
+    inherited = [
+        f"{file}: {name}: {option}"
+        for file, blocks in files.items()
+        for name, module, options in tasks_in(blocks)
+        for option in ([] if module in replaced else sorted(required_options(module) - options))
+    ]
     assert inherited == []
 
 
@@ -69,8 +72,3 @@ def test_condition_of_the_play_does_not_decide_what_runs_once(role: str) -> None
     """With run_once, the first host of the play would decide, but in an included file, it is the first that includes it."""
     main = (ROOT / "roles" / role / "tasks" / "main.yml").read_text(encoding="utf-8")
     assert "run_once: true" not in main
-
-
-def test_rotation_replaces_the_defaults_of_its_modules() -> None:
-    blocks = yaml.safe_load((ROOT / "roles/api_key_rotation/tasks/rotate.yml").read_text(encoding="utf-8"))
-    assert [block["module_defaults"].keys() for block in blocks if "module_defaults" in block] == [REPLACED]
