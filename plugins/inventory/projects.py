@@ -131,7 +131,7 @@ from ..module_utils._errors import ClouddbError, InvalidOption, sentence
 from ..module_utils._http.client import MAX_WORKERS, Client
 from ..module_utils._http.connection import CONNECTION_OPTIONS, Connection, connection_from
 from ..module_utils._http.session import COLLECTION_VERSION, REQUESTS_IMPORT_ERROR, missing_requests
-from ..module_utils._operations.api import Selection, list_operations, map_projects
+from ..module_utils._operations.operations import Selection, list_operations, map_projects
 from ..module_utils._operations.status import SUCCEEDED
 from ..module_utils._options import as_text, integer
 from ..module_utils._projects import Filters, checked_filters, checked_query, list_projects

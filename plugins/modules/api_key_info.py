@@ -87,7 +87,7 @@ from typing import Any
 from ansible_collections.clouddb.control.plugins.module_utils._module import ControlModule
 
 from ..module_utils._http.client import Client
-from ..module_utils._keys.api import keys_named, list_keys
+from ..module_utils._keys.keys import keys_named, list_keys
 from ..module_utils._keys.scope import SCOPE_OPTIONS, scope_from
 from ..module_utils._options import checked_fields
 

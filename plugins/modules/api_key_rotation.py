@@ -170,7 +170,7 @@ from typing import Any
 from ansible_collections.clouddb.control.plugins.module_utils._module import ControlModule
 
 from ..module_utils._http.client import Client
-from ..module_utils._keys.api import list_keys, own_key_of
+from ..module_utils._keys.keys import list_keys, own_key_of
 from ..module_utils._keys.scope import SCOPE_OPTIONS, scope_from
 from ..module_utils._options import integer
 from ..module_utils._rotation.confirmation import (

@@ -180,7 +180,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._module import Con
 
 from ..module_utils._errors import InvalidOption
 from ..module_utils._http.client import MAX_WORKERS, Client
-from ..module_utils._operations.api import (
+from ..module_utils._operations.operations import (
     OPTIONAL_FIELDS,
     PAGE_SIZE,
     Operation,

@@ -13,7 +13,7 @@ from .._http.client import Client
 from .._http.errors import RequestFailed
 from .._options import NOT_CREATED_KEY_ID
 from .._timestamps import BEGINNING, timestamp_of
-from .api import (
+from .keys import (
     CreatedKey,
     Key,
     as_revoked,

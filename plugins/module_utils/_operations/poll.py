@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from .._http.client import Client
 from .._http.errors import NotFound, StatusError
 from .._http.session import LOCKED, UNAVAILABLE
-from .api import PAGE_SIZE, Operation, get_operation, operation_pages
+from .operations import PAGE_SIZE, Operation, get_operation, operation_pages
 
 MIN_PAGE_SIZE = 20
 

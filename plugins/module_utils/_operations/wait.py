@@ -14,7 +14,7 @@ from .._http.client import Client
 from .._http.errors import NotFound, RequestFailed, StatusError, UnexpectedResponse
 from .._parallel import in_parallel
 from .._timestamps import duration
-from .api import PAGE_SIZE, Selection, selected_pages
+from .operations import PAGE_SIZE, Selection, selected_pages
 from .poll import poll_operations
 from .progress import Progress
 from .status import ENDED

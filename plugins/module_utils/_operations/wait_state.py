@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from .._clock import Clock
 from .._untrusted import displayable
-from .api import Operation
+from .operations import Operation
 from .status import ENDED, FAILED, STATUSES, SUCCEEDED
 
 # After a response has named an operation, the service may return 404 for it for so long.

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from .._errors import InvalidOption
-from .._keys.api import Key, all_but_latest, last_use
+from .._keys.keys import Key, all_but_latest, last_use
 from .._patterns import is_pattern, matcher, normal, require_clear
 from .._timestamps import BEGINNING, is_never, timestamp_of
 from .._untrusted import displayable

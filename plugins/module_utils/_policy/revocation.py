@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from .._errors import Result
 from .._http.client import Client
 from .._http.errors import RequestFailed
-from .._keys.api import (
+from .._keys.keys import (
     Key,
     as_revoked,
     last_use,

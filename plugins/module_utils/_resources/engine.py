@@ -17,7 +17,7 @@ from .._http.client import SUCCESS, Client
 from .._http.errors import RequestFailed, StatusError, UnexpectedResponse
 from .._http.response import Response
 from .._http.session import LOCKED
-from .._operations.api import Operation
+from .._operations.operations import Operation
 from .._operations.status import SUCCEEDED
 from .._operations.wait import Limits
 from .._operations.wait_failure import WaitFailed

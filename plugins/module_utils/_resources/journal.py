@@ -10,7 +10,7 @@ from typing import Any
 
 from .._errors import Result
 from .._http.errors import RequestFailed
-from .._operations.api import Operation
+from .._operations.operations import Operation
 from .compare import contains, differing, fields_of
 from .goal import CHANGE, CREATE, Goal, Resource, ResourceRequest
 from .outcome import created_differently, ignored_fields_warning, result_of

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from .._http.client import Client
 from .._http.errors import NotFound, StatusError
-from .._operations.api import PAGE_SIZE, Operation, operation_pages, time_of_creation
+from .._operations.operations import PAGE_SIZE, Operation, operation_pages, time_of_creation
 from .._operations.status import SUCCEEDED
 from .compare import contains, fields_of
 from .goal import CHANGE, DELETE, Goal, Resource, ResourceRequest, fill, placeholders, project_in_path

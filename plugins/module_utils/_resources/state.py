@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from .._operations.api import Operation, time_of_creation
+from .._operations.operations import Operation, time_of_creation
 from .._operations.status import ENDED, FAILED, SUCCEEDED
 
 # What its own fields show.

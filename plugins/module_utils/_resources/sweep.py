@@ -12,7 +12,7 @@ from .._clock import Deadline
 from .._errors import ClouddbError, Result
 from .._http.client import Client
 from .._lists import list_resources
-from .._operations.api import time_of_creation
+from .._operations.operations import time_of_creation
 from .._operations.wait import limits_from
 from .._options import NOT_CREATED_ID, integer
 from .._patterns import matcher, require_clear

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from .._clock import Deadline
 from .._http.client import Client
 from .._http.errors import StatusError
-from .._operations.api import Operation
+from .._operations.operations import Operation
 from .._operations.progress import Progress
 from .._operations.wait import LAST_POLL_SECONDS, Limits, Wait, poll_interval
 from .._operations.wait_failure import WaitFailed

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from .._errors import ClouddbError, InvalidOption
 from .._files.secret_file import FileAttributes, SecretFile
 from .._http.client import Client
-from .._keys.api import MAX_REJECTIONS, is_accepted
+from .._keys.keys import MAX_REJECTIONS, is_accepted
 from .._keys.scope import ACCOUNT, KeyScope
 from .confirmation import Confirmation, Run
 from .record import (

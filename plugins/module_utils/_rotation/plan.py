@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from .._errors import ClouddbError, InvalidOption, Result
-from .._keys.api import Key, numbered
+from .._keys.keys import Key, numbered
 from .._keys.scope import ACCOUNT, KeyScope
 from .._timestamps import parse_timestamp, timestamp_of
 from .confirmation import Confirmation, names_text, recorded_keys

@@ -11,8 +11,8 @@ from typing import NoReturn
 from .._errors import ClouddbError, InvalidOption, Result, sentence
 from .._http.client import Client
 from .._http.errors import RequestFailed
-from .._keys.api import Key, as_revoked, not_revoked, numbered, revoke_key
 from .._keys.ensure import revoke_all
+from .._keys.keys import Key, as_revoked, not_revoked, numbered, revoke_key
 from .._keys.scope import KeyScope
 from .._timestamps import BEGINNING, timestamp_of
 from .confirmation import MAX_AGE, NAMED_HOSTS, Confirmation, names_text

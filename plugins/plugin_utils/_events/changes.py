@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from ...module_utils._http.client import Client
 from ...module_utils._http.errors import NotFound
-from ...module_utils._operations.api import Operation, get_operation, operation_pages, require_time
+from ...module_utils._operations.operations import Operation, get_operation, operation_pages, require_time
 from ...module_utils._operations.status import ENDED
 from ...module_utils._timestamps import parse_timestamp
 

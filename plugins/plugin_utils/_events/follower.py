@@ -19,7 +19,7 @@ from typing import Callable, NamedTuple, Union
 from ...module_utils._clock import SYSTEM_CLOCK, Clock
 from ...module_utils._http.errors import NotFound, RequestFailed, Unauthorized
 from ...module_utils._lists import Listed
-from ...module_utils._operations.api import Operation
+from ...module_utils._operations.operations import Operation
 from ...module_utils._parallel import Worker
 from ...module_utils._projects import list_projects
 from ...module_utils._timestamps import timestamp_of

@@ -12,7 +12,7 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
 
-from ...module_utils._keys.api import last_use
+from ...module_utils._keys.keys import last_use
 from ...module_utils._timestamps import is_never, parse_timestamp, timestamp_of
 from .operations import counts, operation_facts
 from .text import number_or_zero, scalar

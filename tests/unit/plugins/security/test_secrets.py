@@ -19,7 +19,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._http.connection i
 from ansible_collections.clouddb.control.plugins.module_utils._http.errors import StatusError
 from ansible_collections.clouddb.control.plugins.module_utils._http.response import Response
 from ansible_collections.clouddb.control.plugins.module_utils._http.session import RawResponse, Request
-from ansible_collections.clouddb.control.plugins.module_utils._keys.api import CreatedKey, create_key
+from ansible_collections.clouddb.control.plugins.module_utils._keys.keys import CreatedKey, create_key
 from ansible_collections.clouddb.control.plugins.module_utils._secrets import encodings
 from ansible_collections.clouddb.control.plugins.modules import api_request
 from ansible_collections.clouddb.control.tests.unit.support.each_module import EACH_MODULE, name_of

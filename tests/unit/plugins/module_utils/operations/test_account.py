@@ -13,7 +13,7 @@ import pytest
 from ansible_collections.clouddb.control.plugins.module_utils._http.errors import NotFound, StatusError
 from ansible_collections.clouddb.control.plugins.module_utils._http.response import Response
 from ansible_collections.clouddb.control.plugins.module_utils._http.session import Request
-from ansible_collections.clouddb.control.plugins.module_utils._operations.api import (
+from ansible_collections.clouddb.control.plugins.module_utils._operations.operations import (
     Selection,
     count_operations,
     list_operations,

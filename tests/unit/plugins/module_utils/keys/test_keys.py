@@ -15,7 +15,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._http.errors impor
     Unauthorized,
     UnexpectedResponse,
 )
-from ansible_collections.clouddb.control.plugins.module_utils._keys.api import (
+from ansible_collections.clouddb.control.plugins.module_utils._keys.keys import (
     CreatedKey,
     choose_key,
     create_key,

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._http.errors import NotFound, UnexpectedResponse
-from ansible_collections.clouddb.control.plugins.module_utils._operations.api import (
+from ansible_collections.clouddb.control.plugins.module_utils._operations.operations import (
     Selection,
     count_operations,
     find_operations,
