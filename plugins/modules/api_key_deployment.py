@@ -7,10 +7,11 @@
 
 DOCUMENTATION = r"""
 module: api_key_deployment
-short_description: Deploy an API key to a host and confirm it (internal)
+short_description: "Internal: deploy an API key to a host and confirm it"
 version_added: 1.0.0
 description:
-  - Runs one step of the deployment of an API key on a host that uses it. Only the role P(clouddb.control.api_key_rotation#role) uses this module.
+  - Internal to the role P(clouddb.control.api_key_rotation#role). Use the role instead, because this module can change in any release.
+  - Runs one step of the deployment of an API key on a host that uses it.
   - Returns a confirmation of what the host holds, without which M(clouddb.control.api_key_rotation) revokes no key. The task must not be
     delegated, because a host can only confirm what it holds itself.
 author: clouddb.control contributors (@clouddb)

@@ -7,11 +7,11 @@
 
 DOCUMENTATION = r"""
 module: api_key_rotation
-short_description: Plan the rotation of an API key and revoke older keys (internal)
+short_description: "Internal: plan the rotation of an API key and revoke older keys"
 version_added: 1.0.0
 description:
-  - Runs one step of the rotation of an API key that several hosts use. Only the role P(clouddb.control.api_key_rotation#role) uses this module,
-    in a play with the strategy C(linear).
+  - Internal to the role P(clouddb.control.api_key_rotation#role). Use the role instead, because this module can change in any release.
+  - Runs one step of the rotation of an API key that several hosts use, in a play with the strategy C(linear).
   - Revokes a key only if every host has confirmed with M(clouddb.control.api_key_deployment) that it does not need it. If a confirmation is
     missing, old, or about another key, the task fails, names the hosts, and revokes nothing.
 author: clouddb.control contributors (@clouddb)

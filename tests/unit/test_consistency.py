@@ -177,6 +177,24 @@ def test_api_key_is_no_log() -> None:
 # Metadata
 
 
+@each_module
+def test_modules_of_the_rotation_are_internal_everywhere(name: str) -> None:
+    """In C(ansible-doc), in the list of its modules, in the action group and on the site."""
+    is_internal = name in ROTATION_MODULES
+    described = yaml.safe_load(module(name).DOCUMENTATION)
+    _public, _comment, internal = (
+        (ROOT / "meta/runtime.yml").read_text().partition("  wait:")[0].partition("# Internal")
+    )
+    pages = re.search(r"^INTERNAL = (.+)$", (ROOT / "docs/site/build.py").read_text(), re.MULTILINE)
+    assert pages
+    assert [
+        described["short_description"].startswith("Internal: "),
+        described["description"][0].startswith("Internal to the role "),
+        f"- {name}\n" in internal,
+        f'"{name}_module"' in pages[1],
+    ] == [is_internal] * 4
+
+
 def test_action_group_has_every_module() -> None:
     assert sorted(read_yaml("meta/runtime.yml")["action_groups"]["all"]) == MODULES
 

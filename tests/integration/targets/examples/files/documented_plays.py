@@ -31,7 +31,7 @@ def plays_of(texts: list[str]) -> list[dict[str, Any]]:
 def main() -> None:
     checkout = Path(sys.argv[1])
     # The examples of internal modules show the role that uses them, without its variables.
-    modules = [path for path in checkout.glob("plugins/modules/*.py") if "(internal)" not in path.read_text("utf-8")]
+    modules = [path for path in checkout.glob("plugins/modules/*.py") if "Internal: " not in path.read_text("utf-8")]
     plugins = [*modules, *checkout.glob("plugins/filter/*.py")]
     blocks = [(path, r'^EXAMPLES = r"""\n(.*?)^"""') for path in sorted(plugins)]
     blocks += [
