@@ -5,8 +5,12 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
+import subprocess
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 
@@ -148,3 +152,100 @@ def test_response_that_lacks_a_field_is_an_error(
     sandbox.fault("status", status=200, path=path, body=body)
     with pytest.raises(UnexpectedResponse):
         task(client, project=SHOP)
+
+
+class TestComputeOfTheConnection:
+    @pytest.fixture
+    def replica(self, sandbox: Sandbox) -> dict[str, Any]:
+        """The read replica of the default branch."""
+        path = f"/projects/{SHOP}/endpoints"
+        body = {"endpoint": {"branch_id": sandbox.api("GET", path)["endpoints"][0]["branch_id"], "type": "read_only"}}
+        compute: dict[str, Any] = sandbox.api("POST", path, body)["endpoint"]
+        sandbox.advance(60)
+        return compute
+
+    def test_the_pooler_has_a_host_of_its_own(self, client: Client) -> None:
+        """As in https://github.com/neondatabase/neonctl/pull/39"""
+        direct, pooled = task(client)["host"], task(client, pooled=True)["host"]
+        assert pooled == direct.replace(".", "-pooler.", 1)
+
+    def test_the_read_replica_is_that_of_the_branch(
+        self, sandbox: Sandbox, client: Client, replica: dict[str, Any]
+    ) -> None:
+        """As in https://github.com/neondatabase/neonctl/pull/53"""
+        sandbox.api("POST", f"/projects/{SHOP}/branches", {"branch": {"name": "other"}})
+        results = [task(client, read_only=True, pooled=pooled) for pooled in (False, True)]
+        assert [each["host"].split(".")[0] for each in results] == [replica["id"], f"{replica['id']}-pooler"]
+        assert task(client)["host"] != replica["host"]
+
+    def test_a_branch_without_one_is_an_error_except_in_check_mode(self, client: Client) -> None:
+        with pytest.raises(ClouddbError, match="^read_only: the branch has no compute of type read_only.") as error:
+            task(client, read_only=True)
+        assert error.value.as_result()["failure"] == {"kind": "not_found", "option": "read_only"}
+        assert task(client, True, read_only=True)["host"] is None
+
+    def test_several_are_an_error(self, sandbox: Sandbox, client: Client, replica: dict[str, Any]) -> None:
+        body = {"endpoint": {"branch_id": replica["branch_id"], "type": "read_only"}}
+        sandbox.api("POST", f"/projects/{SHOP}/endpoints", body)
+        with pytest.raises(ClouddbError, match=f"^read_only: the branch has several .*: {replica['id']}, ") as error:
+            task(client, read_only=True)
+        assert error.value.as_result()["failure"] == {"kind": "invalid_option", "option": "read_only"}
+
+
+def read_by_dotenv(line: str) -> str:
+    """The value of C(DATABASE_URL), by the rules of python-dotenv: it has escapes and variables in single quotes, too."""
+    found = re.fullmatch(r"DATABASE_URL='((?:\\'|[^'])*)'\n", line)
+    assert found
+    unescaped = re.sub(r"\\([\\'])", r"\1", found[1])
+    return re.sub(r"\$\{[^}]*\}", "", unescaped)
+
+
+class TestFormatEnv:
+    @pytest.mark.parametrize(
+        "end", ["", "&options=endpoint%3Dep-1", "&a='$HOME'", "&a=${HOME}`id`\\'\\n;#!*", '&a="é" b']
+    )
+    def test_a_shell_and_dotenv_read_the_same_address(
+        self, sandbox: Sandbox, client: Client, uri: str, tmp_path: Path, end: str
+    ) -> None:
+        """As in https://github.com/prisma/web/issues/1065 and https://github.com/vlucas/phpdotenv/issues/36"""
+        sandbox.fault("status", status=200, path="*/connection_uri", body={"uri": uri + end}, times=None)
+        dest = tmp_path / ".env"
+        assert task(client, True, format="env", dest=str(dest))["changed"] is True
+        results = [task(client, format="env", dest=str(dest)) for _run in range(2)]
+        assert [each["changed"] for each in results] == [True, False]
+        program = f'. {shlex.quote(str(dest))}; printf %s "$DATABASE_URL"'
+        read = subprocess.run(["sh", "-c", program], capture_output=True, text=True, check=True, env={"HOME": "/root"})
+        assert read.stdout == read_by_dotenv(dest.read_text())
+        assert unquote(read.stdout) == unquote(uri + end)
+        assert (dest.stat().st_mode & 0o777, results[0].keys()) == (0o600, task(client).keys())
+
+    def test_the_variable_has_another_name(self, client: Client, uri: str, tmp_path: Path) -> None:
+        dest = tmp_path / ".env"
+        task(client, format="env", dest=str(dest), variable="PGURL_2")
+        assert dest.read_text() == f"PGURL_2='{uri}'\n"
+
+    @pytest.mark.parametrize("variable", ["", "2ND", "DATABASE-URL", "A B", "É", "A=B\n"])
+    def test_one_that_is_no_name_is_refused(self, sandbox: Sandbox, client: Client, variable: str) -> None:
+        with pytest.raises(ClouddbError, match="^variable: must be a name") as error:
+            task(client, variable=variable)
+        assert (error.value.kind, sandbox.sent()) == ("invalid_option", [])
+
+    @pytest.mark.parametrize("content", ["", "DATABASE_URL=old", 'export DATABASE_URL="old"\n', "postgresql://old\n"])
+    def test_what_the_module_may_have_written_is_replaced(
+        self, client: Client, uri: str, tmp_path: Path, content: str
+    ) -> None:
+        dest = tmp_path / ".env"
+        dest.write_text(content)
+        assert task(client, format="env", dest=str(dest))["changed"] is True
+        assert dest.read_text() == f"DATABASE_URL='{uri}'\n"
+        assert task(client, dest=str(dest))["changed"] is True
+        assert dest.read_text() == uri
+
+    @pytest.mark.parametrize("content", ["PORT=80", "DATABASE_URL=old\nPORT=80\n", "# comment", "DATABASE_URLS=old"])
+    @pytest.mark.parametrize("check_mode", [False, True])
+    def test_other_content_is_not_lost(self, client: Client, tmp_path: Path, content: str, check_mode: bool) -> None:
+        dest = tmp_path / ".env"
+        dest.write_text(content)
+        with pytest.raises(ClouddbError, match="must hold DATABASE_URL and nothing else. The file was not changed."):
+            task(client, check_mode, format="env", dest=str(dest))
+        assert dest.read_text() == content

@@ -13,8 +13,12 @@ import pytest
 from ansible_collections.clouddb.control.plugins.modules import (
     api_key,
     api_request,
+    branch_restore,
+    compute,
+    compute_info,
     connection_info,
     database,
+    database_user_info,
     operation_info,
     operation_wait,
     project,
@@ -90,6 +94,10 @@ LATER_TASKS: list[tuple[ModuleType, dict[str, Any]]] = [
     (project, {"id": None, "state": "absent"}),
     (database, {"project": None, "name": "orders", "owner": "app"}),
     (connection_info, {"project": None, "database": "orders"}),
+    (compute, {"project": None, "state": "started"}),
+    (branch_restore, {"project": None, "name": "preview", "source": None}),
+    (compute_info, {"project": None, "branch": None}),
+    (database_user_info, {"project": None}),
 ]
 
 
@@ -101,7 +109,7 @@ def test_check_mode_accepts_what_an_earlier_task_would_create(
     before = len(sandbox.sent())
     given = json.loads(json.dumps(options).replace("null", template))
     outcome = run_main(module, connected(sandbox, **given), check_mode=True)
-    assert outcome.success["changed"] is (module in (api_key, api_request, database, project))
+    assert outcome.success["changed"] is (module in (api_key, api_request, branch_restore, compute, database, project))
     assert_documented(module, outcome, "success")
     # Of this resource, nothing is listed, fetched or deleted.
     assert not any(SHOP in sent or sent.startswith("DELETE") for sent in sandbox.sent()[before:])

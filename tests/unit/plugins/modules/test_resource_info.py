@@ -1,0 +1,120 @@
+# Copyright (c) clouddb.control contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""branch_info, compute_info, database_info and database_user_info, against a sandbox."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import pytest
+
+from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
+from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
+from ansible_collections.clouddb.control.plugins.module_utils._options import NOT_CREATED_ID
+from ansible_collections.clouddb.control.tests.unit.support.resource_task import MODULES, SHOP
+from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
+
+NAMES = {
+    "branch_info": "branches",
+    "compute_info": "computes",
+    "database_info": "databases",
+    "database_user_info": "database_users",
+}
+PATHS = {
+    "branches": ("", "branches"),
+    "computes": ("/{}/endpoints", "endpoints"),
+    "databases": ("/{}/databases", "databases"),
+    "database_users": ("/{}/roles", "roles"),
+}
+each_module = pytest.mark.parametrize("module", NAMES)
+of_a_branch = pytest.mark.parametrize("module", [*NAMES][1:])
+
+
+@pytest.fixture
+def seed() -> dict[str, Any]:
+    return {"projects": [{"id": SHOP, "name": "shop", "org_id": "org-1"}]}
+
+
+@pytest.fixture(autouse=True)
+def dev(sandbox: Sandbox) -> str:
+    """The id of a branch with a database and a user of its own."""
+    path = f"/projects/{SHOP}/branches"
+    branch_id = str(sandbox.api("POST", path, {"branch": {"name": "dev"}})["branch"]["id"])
+    for field, body in (("roles", {"name": "app"}), ("databases", {"name": "orders", "owner_name": "app"})):
+        sandbox.advance(60)
+        sandbox.api("POST", f"{path}/{branch_id}/{field}", {field[:-1]: body})
+    sandbox.advance(60)
+    return branch_id
+
+
+def task(client: Client, module: str, check_mode: bool = False, **options: Any) -> dict[str, Any]:
+    params = {"project": "shop", "branch": None, "org_id": None, **options}
+    result: dict[str, Any] = importlib.import_module(MODULES + module).run(params, client, check_mode)
+    return result
+
+
+@each_module
+@pytest.mark.parametrize("check_mode", [False, True])
+@pytest.mark.parametrize("project", ["shop", SHOP])
+def test_the_list_is_as_the_service_sends_it(
+    sandbox: Sandbox, client: Client, dev: str, module: str, check_mode: bool, project: str
+) -> None:
+    name = NAMES[module]
+    path, field = PATHS[name]
+    listed = sandbox.api("GET", f"/projects/{SHOP}/branches{path.format(dev)}")[field]
+    for branch in ("dev", dev) if name != "branches" else (None,):
+        result = task(client, module, check_mode, project=project, branch=branch)
+        assert result == {"changed": False, name: listed, "warnings": []}
+    assert len(listed) == {"branches": 2, "computes": 1}.get(name, 2)
+
+
+@pytest.mark.parametrize(
+    ("module", "names"), [("database_info", ["clouddb"]), ("database_user_info", ["clouddb_owner"])]
+)
+def test_without_a_branch_it_is_the_default_branch(client: Client, module: str, names: list[str]) -> None:
+    assert [each["name"] for each in task(client, module)[NAMES[module]]] == names
+
+
+def test_computes_without_a_branch_are_those_of_the_project(sandbox: Sandbox, client: Client) -> None:
+    computes = task(client, "compute_info")["computes"]
+    assert computes == sandbox.api("GET", f"/projects/{SHOP}/endpoints")["endpoints"]
+    assert len(computes) == 2
+
+
+def test_all_pages_are_fetched(sandbox: Sandbox, client: Client) -> None:
+    sandbox.fault("page_limit", items=1, times=None)
+    assert [each["name"] for each in task(client, "branch_info")["branches"]] == ["main", "dev"]
+
+
+@each_module
+def test_secrets_are_not_in_results(sandbox: Sandbox, client: Client, module: str) -> None:
+    secret = "npg_0123456789abcdef"
+    fields = {"id": "a", "name": "a", "default": True, "branch_id": "a", "password": secret}
+    body = {name: [fields] for name in ("branches", "endpoints", "databases", "roles")}
+    sandbox.fault("status", status=200, method="GET", path=f"/projects/{SHOP}/*", body=body, times=None)
+    [item] = task(client, module)[NAMES[module]]
+    assert item == {**fields, "password": "********"}
+
+
+@each_module
+def test_a_project_that_does_not_exist_is_an_error_except_in_check_mode(client: Client, module: str) -> None:
+    with pytest.raises(ClouddbError, match="project: there is no project 'shopp'. Did you mean shop?"):
+        task(client, module, project="shopp")
+    planned = task(client, module, True, project="shopp")
+    assert (planned["changed"], planned[NAMES[module]], len(planned["warnings"])) == (False, [], 1)
+    assert task(client, module, True, project=NOT_CREATED_ID) == {"changed": False, NAMES[module]: [], "warnings": []}
+
+
+@of_a_branch
+def test_a_branch_that_does_not_exist_is_an_error_except_in_check_mode(client: Client, module: str) -> None:
+    with pytest.raises(ClouddbError, match="branch: there is no branch 'dve'. Did you mean dev?"):
+        task(client, module, branch="dve")
+    for branch in ("dve", NOT_CREATED_ID):
+        assert task(client, module, True, branch=branch)[NAMES[module]] == []
+
+
+@each_module
+def test_an_account_that_requires_an_organization(sandbox: Sandbox, client: Client, module: str) -> None:
+    sandbox.fault("require_org_id", times=None)
+    assert task(client, module, org_id="org-1")[NAMES[module]]
