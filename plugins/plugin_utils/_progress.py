@@ -8,6 +8,7 @@ import contextlib
 import logging
 import os
 import select
+import signal
 import sys
 import tempfile
 import threading
@@ -66,12 +67,19 @@ def shown_lines() -> Iterator[str]:
     with contextlib.ExitStack() as stack:
         path = os.devnull
         with contextlib.suppress(OSError):
-            directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="clouddb-", ignore_cleanup_errors=True))
+            # In the directory that Ansible removes when it ends, even if this process is killed.
+            parent = constants.DEFAULT_LOCAL_TMP
+            directory = stack.enter_context(tempfile.TemporaryDirectory(dir=parent, ignore_cleanup_errors=True))
             os.mkfifo(name := os.path.join(directory, "progress"), 0o600)
             # With a writer of its own, the pipe never ends.
             pipe = stack.enter_context(open(name, "r+b", buffering=0))
             thread = threading.Thread(target=_show_lines, args=(pipe,), name="clouddb.control progress", daemon=True)
-            thread.start()
+            # A signal that this thread receives would not interrupt the main thread, which waits for the module.
+            mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+            try:
+                thread.start()
+            finally:
+                signal.pthread_sigmask(signal.SIG_SETMASK, mask)
             stack.callback(thread.join, JOIN_TIMEOUT)
             stack.callback(pipe.write, b"\n" + END)
             path = name

@@ -118,7 +118,7 @@ def test_no_progress_in_output_for_programs(monkeypatch: pytest.MonkeyPatch, cal
 
 
 def test_without_a_directory_for_the_pipe_nothing_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_progress.tempfile, "tempdir", "/nonexistent")
+    monkeypatch.setattr(_progress.constants, "DEFAULT_LOCAL_TMP", "/nonexistent")
     task = Task(monkeypatch, lambda pipe: None)
     assert task.run() == {"operations": []}
     assert task.environments[0][-1] == {VARIABLE: os.devnull}
