@@ -3,8 +3,16 @@
 """Runs the module in a fork of the task's own process, where Ansible would start the same Python for it on this machine.
 
 The module is still a process of its own. Ansible prepares its options and reads its result, as always: a connection that
-forks takes the place of the local one. Everything private of ansible-core that the collection uses is in this file, and was
-seen in ansible-core 2.16 to 2.22. If it is not as expected, the module runs the ordinary way. Keeps P5 and P12.
+forks takes the place of the local one. Keeps P5 and P12.
+
+Everything private of ansible-core that the collection needs for this is in this file, and was seen in ansible-core 2.16 to 2.22:
+
+- C(_task), C(_templar), C(_connection), C(_play_context), C(_compute_environment_string) and C(_execute_module) of an action, and
+  C(basic._ANSIBLE_ARGS). Without one of them, the module runs the ordinary way.
+- C(_configure_module) of an action, and what it returns: a tuple up to ansible-core 2.18, then C(module_common._BuiltModule). If it is
+  not called, or if that cannot be created, the module runs the ordinary way.
+- C(basic._ANSIBLE_PROFILE), C(_internal.is_controller) and C(_loader._handle_exception), from ansible-core 2.19 on. Without the
+  last one, a module that raises an exception prints a traceback.
 """
 
 from __future__ import annotations
@@ -59,7 +67,7 @@ class ForkAction(NormalAction):
         except Exception as error:  # pylint: disable=broad-except
             obstacle = f"{type(error).__name__}: {error}"
         if obstacle:
-            self._display.vvv(f"clouddb.control: The module runs in a process that Ansible starts. {obstacle}")
+            self._be_ordinary(obstacle)
         else:
             self._connection = ForkConnection(self._connection, self.module)
         result: dict[str, Any] = super().run(tmp, task_vars)
@@ -82,7 +90,8 @@ class ForkAction(NormalAction):
             "The task has async.": bool(self._task.async_val),
             "ANSIBLE_KEEP_REMOTE_FILES is set.": constants.DEFAULT_KEEP_REMOTE_FILES,
             "python_module_rlimit_nofile is set.": bool(rlimit),
-            "The shell is not /bin/sh.": (constants.DEFAULT_EXECUTABLE, shell.SHELL_FAMILY) != ("/bin/sh", "sh"),
+            "The shell is not /bin/sh.": {constants.DEFAULT_EXECUTABLE, self._play_context.executable} != {"/bin/sh"}
+            or shell.SHELL_FAMILY != "sh",
             "Python reads a variable of environment when it starts.": any(
                 str(name).startswith(READ_AT_START) for name in environment
             ),
@@ -105,10 +114,20 @@ class ForkAction(NormalAction):
         return str(path)
 
     def _configure_module(self, module_name: str, module_args: dict[str, Any], task_vars: dict[str, Any]) -> Any:
-        """What Ansible passes to the connection: for a fork the options only, which the module has them in already."""
+        """What Ansible passes to the connection: for a fork, the options only."""
         connection = self._connection
-        if not isinstance(connection, ForkConnection):
-            return super()._configure_module(module_name, module_args, task_vars)
+        if isinstance(connection, ForkConnection):
+            try:
+                return self._options_only(connection, module_args)
+            except Exception as error:  # pylint: disable=broad-except
+                self._be_ordinary(f"{type(error).__name__}: {error}")
+                self._connection = connection.ordinary
+        return super()._configure_module(module_name, module_args, task_vars)
+
+    def _be_ordinary(self, obstacle: str) -> None:
+        self._display.vvv(f"clouddb.control: The module runs in a process that Ansible starts. {obstacle}")
+
+    def _options_only(self, connection: ForkConnection, module_args: dict[str, Any]) -> Any:
         self._compute_environment_string(connection.environment)
         connection.arguments = encoded({"ANSIBLE_MODULE_ARGS": module_args})
         shebang, path = f"#!{sys.executable}", connection.module.__file__
@@ -127,14 +146,14 @@ class ForkConnection:
     always_pipeline_modules = True
 
     def __init__(self, connection: Any, module: Any):
-        self._connection = connection
+        self.ordinary = connection
         self.module = module
         self.arguments = b""
         self.environment: dict[str, Any] = {}
         self.cwd: bytes | None = None
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._connection, name)
+        return getattr(self.ordinary, name)
 
     def is_pipelining_enabled(self, wrap_async: bool = False) -> bool:
         """Always, as the module needs no file."""
@@ -143,7 +162,8 @@ class ForkConnection:
     def exec_command(self, cmd: str, in_data: bytes | None = None, sudoable: bool = True) -> tuple[int, bytes, bytes]:
         """The exit status, output and standard error of the module, or of any other command."""
         if not in_data or in_data is not self.arguments:
-            result: tuple[int, bytes, bytes] = self._connection.exec_command(cmd, in_data=in_data, sudoable=sudoable)
+            self.ordinary.cwd = self.cwd
+            result: tuple[int, bytes, bytes] = self.ordinary.exec_command(cmd, in_data=in_data, sudoable=sudoable)
             return result
         # Not files, because the output may hold a secret.
         with os.fdopen(os.memfd_create("stdout"), "rb") as stdout, os.fdopen(os.memfd_create("stderr"), "rb") as stderr:
@@ -165,7 +185,7 @@ class ForkConnection:
                 signal.signal(number, signal.SIG_DFL)
             signal.signal(signal.SIGINT, signal.default_int_handler)
             replace_descriptors(stdout, stderr)
-            sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w")  # noqa: SIM115
+            sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w", errors="backslashreplace")  # noqa: SIM115
             if self.cwd:
                 os.chdir(self.cwd)
             os.environ.update({name: str(value) for name, value in self.environment.items()})
@@ -177,7 +197,7 @@ class ForkConnection:
             basic._ANSIBLE_ARGS, basic._ANSIBLE_PROFILE = self.arguments, PROFILE
             self.module.main()
         except SystemExit as end:
-            status = end.code if isinstance(end.code, int) else 0
+            status = exit_status(end)
         except BaseException as error:  # pylint: disable=broad-except
             show_exception(error)
         finally:
@@ -220,12 +240,22 @@ def replace_descriptors(stdout: int, stderr: int) -> None:
                 os.dup2(null, descriptor)
 
 
+def exit_status(end: SystemExit) -> int:
+    """The exit status of a Python that ends so; it prints a code that is a text."""
+    if end.code is None or isinstance(end.code, int):
+        return end.code or 0
+    print(end.code, file=sys.stderr)
+    return 1
+
+
 def show_exception(error: BaseException) -> None:
     """Print what Ansible prints when an exception ends a module."""
     try:
         from ansible.module_utils._internal._ansiballz import _loader
-    except ImportError:  # ansible-core up to 2.18
-        traceback.print_exc()
-    else:
-        with contextlib.suppress(SystemExit):
-            _loader._handle_exception(error, PROFILE)
+
+        _loader._handle_exception(error, PROFILE)
+    except SystemExit:
+        return
+    except Exception:  # pylint: disable=broad-except
+        # Up to ansible-core 2.18, nothing handles it.
+        traceback.print_exception(type(error), error, error.__traceback__)
