@@ -1,0 +1,133 @@
+# Copyright (c) clouddb.control contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A module that ends in many ways, and returns what it sees of its process; test_both_ways.py adds it to a copy of the collection."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import socket
+import sys
+import time
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+# Those that a shell sets.
+OF_SHELL = {"PWD", "OLDPWD", "SHLVL", "_"}
+SIGNALS = ("SIGALRM", "SIGCHLD", "SIGHUP", "SIGINT", "SIGPIPE", "SIGTERM", "SIGUSR1")
+
+
+def main() -> None:
+    """End in the way of the option C(how)."""
+    module = AnsibleModule(
+        {
+            "how": {"required": True},
+            "secret": {"no_log": True},
+            "old": {"removed_in_version": "9.0.0"},
+            "value": {"type": "raw"},
+        },
+        supports_check_mode=True,
+    )
+    getattr(sys.modules[__name__], f"_{module.params['how']}")(module)
+    module.exit_json(changed=False, value=module.params["value"])
+
+
+def _process(module: Any) -> None:
+    os.umask(mask := os.umask(0))
+    module.exit_json(
+        environment={name: value for name, value in os.environ.items() if name not in OF_SHELL},
+        directory=os.getcwd(),
+        mask=mask,
+        signals={name: str(signal.getsignal(getattr(signal, name))) for name in SIGNALS},
+        blocked=[str(number) for number in signal.pthread_sigmask(signal.SIG_BLOCK, [])],
+        stdin=sys.stdin.read(),
+        encodings=[
+            sys.stdout.encoding.lower(),
+            sys.stderr.encoding.lower(),
+            sys.stderr.errors,
+            sys.getfilesystemencoding(),
+        ],
+        time=[time.tzname, time.strftime("%H", time.gmtime(0)), time.strftime("%H", time.localtime(0))],
+        timeout=socket.getdefaulttimeout(),
+        log_level=logging.getLogger().getEffectiveLevel(),
+        session=os.getsid(0) == os.getpgid(0),
+        niceness=os.nice(0),
+        python=[sys.executable, sys.version],
+        options={
+            name: value
+            for name, value in vars(module).items()
+            # As with pipelining, there is no directory for the files of the module.
+            if name.startswith("_") and name != "_tmpdir" and isinstance(value, (bool, str, int))
+        },
+    )
+
+
+def _values(module: Any) -> None:
+    """The module only returns its option."""
+
+
+def _warnings(module: Any) -> None:
+    module.warn("a warning")
+    module.deprecate("an old option", version="9.0.0", collection_name="clouddb.control")
+
+
+def _secret(module: Any) -> None:
+    module.exit_json(changed=True, found=f"the secret is {module.params['secret']}", diff={"before": "a", "after": "b"})
+
+
+def _failure(module: Any) -> None:
+    module.fail_json(msg="It failed.", stdout="one\ntwo", rc=4)
+
+
+def _exception(module: Any) -> None:
+    raise ValueError("outside of run()")
+
+
+def _missing_import(module: Any) -> None:
+    import missing_library  # noqa: F401
+
+
+def _exit(module: Any) -> None:
+    sys.exit(3)
+
+
+def _exit_with_text(module: Any) -> None:
+    sys.exit("the end")
+
+
+def _exit_without_result(module: Any) -> None:
+    sys.exit()
+
+
+def _kill(module: Any) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _noise(module: Any) -> None:
+    print("noise before")
+    print("noise on stderr", file=sys.stderr)
+    sys.stdout.flush()
+    os.system("echo noise of a child")
+
+
+def _noise_after(module: Any) -> None:
+    print('{"changed": false}\nnoise after')
+    sys.exit()
+
+
+def _bytes(module: Any) -> None:
+    os.write(1, b"\xff\xfe\n")
+
+
+def _slow(module: Any) -> None:
+    time.sleep(3)
+
+
+def _nothing_to_change(module: Any) -> None:
+    module.exit_json(changed=False, ansible_facts={"fact": "{{ 1 + 1 }}"}, skipped=True)
+
+
+if __name__ == "__main__":
+    main()
