@@ -35,7 +35,7 @@ integration: $(READY) ## Run the integration tests of modules and roles; ARGS=ap
 sanity: $(READY) ## Run ansible-test sanity; ARGS="--test pep8" or paths select tests
 	@$(CHECK) $@ -- $(ARGS)
 
-lint: $(READY) ## Run ruff, ansible-lint, mypy, shellcheck and the linters of documentation, changelog and spelling
+lint: $(READY) ## Run ruff, ansible-lint, mypy, shellcheck and the linters of documentation, changelog, spelling and licenses
 	@$(CHECK) $@
 
 format: $(READY) ## Format the Python code and apply ruff's fixes

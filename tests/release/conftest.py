@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 COLLECTION = Path(__file__).parents[2]
 VERSION = "7.8.9"
@@ -69,8 +70,9 @@ def released(tmp_path_factory: pytest.TempPathFactory) -> Repository:
     shutil.copytree(COLLECTION, path, ignore=shutil.ignore_patterns(".git", "output"))
     repository = Repository(path)
     repository.git("init", "--quiet")
+    version = yaml.safe_load((path / "galaxy.yml").read_text(encoding="utf-8"))["version"]
     for name in ("galaxy.yml", "plugins/module_utils/_http/session.py"):
-        repository.replace(name, "1.1.0", VERSION)
+        repository.replace(name, version, VERSION)
     (path / "changelogs" / "fragments" / f"{VERSION}.yml").write_text(FRAGMENT, encoding="utf-8")
     run("antsibull-changelog", "release", "--date", DATE, cwd=path)
     repository.commit()

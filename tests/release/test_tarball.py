@@ -16,7 +16,7 @@ from .conftest import VERSION, Repository, run
 
 CONTENTS = {
     *("CHANGELOG.rst", "COPYING", "FILES.json", "MANIFEST.json", "README.md"),
-    *("CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "SECURITY.md"),
+    *("CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "LICENSES", "REUSE.toml", "SECURITY.md"),
     *("changelogs", "docs", "examples", "extensions", "meta", "playbooks", "plugins", "roles"),
 }
 

@@ -56,6 +56,7 @@ LINTERS = (
     (("antsibull-changelog", "lint"), ""),
     (("antsibull-docs", "lint-collection-docs", "--plugin-docs", "."), ""),
     (("codespell",), r"^0$"),
+    (("reuse", "lint"), "^Congratulations!"),
     (("mypy", "--cache-dir", str(BUILD / "mypy")), r"no issues found in [1-9]"),
     (("shellcheck", ".ci/run"), ""),
 )

@@ -329,6 +329,18 @@ def test_workflows_cover_every_supported_version() -> None:
     assert pythons(jobs["nightly"]["targets"]) == set(TARGET_PYTHON)
 
 
+def test_workflows_name_the_commits_of_actions() -> None:
+    """The owner of an action can move its tags."""
+    lines = [
+        line.strip()
+        for path in (ROOT / ".github" / "workflows").glob("*.yml")
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if "uses:" in line and "./.github" not in line
+    ]
+    assert len(lines) > 5
+    assert [line for line in lines if not re.search(r"@[0-9a-f]{40}  # v[\d.]+$", line)] == []
+
+
 def test_site_lists_every_guide() -> None:
     shown = {guide for section in read_yaml("docs/docsite/extra-docs.yml")["sections"] for guide in section["toctree"]}
     assert shown == {path.stem for path in (ROOT / "docs" / "docsite" / "rst").glob("*.rst")}
