@@ -369,6 +369,23 @@ def test_links_to_the_repository_and_the_site_have_targets() -> None:
     assert {target for target in targets if not (ROOT / target).exists()} == set()
 
 
+def test_readme_has_the_sections_that_collections_must_have() -> None:
+    """Those of Ansible's inclusion and certification requirements."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    required = {
+        "Requirements",
+        "Installation",
+        "Use cases",
+        "Testing",
+        "Communication",
+        "Support",
+        "Release notes",
+        "License",
+    }
+    assert required - set(re.findall(r"^## (.+)$", text, re.MULTILINE)) == set()
+    assert "https://forum.ansible.com/" in text and "Create issue" in text
+
+
 def test_readme_lists_the_plugins_and_roles() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     roles = {path.parents[1].name for path in ROOT.glob("roles/*/tasks/main.yml")}
