@@ -142,7 +142,7 @@ EXAMPLES = r"""
   clouddb.control.api_key:
     name: ci-{{ now(utc=true).strftime('%Y%m%d%H%M%S') }}
   register: ci_key
-  no_log: true
+  no_log: true # needed before ansible-core 2.22
 
 - name: Revoke the key by its id
   clouddb.control.api_key:
@@ -170,7 +170,9 @@ api_key:
     last_used_at: null
     last_used_from_addr: ""
 key:
-  description: Secret of the created key, V(null) in check mode. Set C(no_log) on the task, or use O(dest) instead.
+  description:
+    - Secret of the created key, V(null) in check mode.
+    - Ansible masks it in all output from ansible-core 2.22 on. Before, set C(no_log) on the task and on those that use the key, or use O(dest) instead.
   returned: when a key was created and O(dest) is not set
   type: str
   sample: 9v1faketcjbl4sn1013keyd43n2a8qlfakeog8yvp40hx16keyjo1bpds4y2dfms3

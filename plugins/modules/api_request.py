@@ -109,7 +109,8 @@ options:
     default: []
   expose_secrets:
     description:
-      - Whether the result contains the secrets of the response. Set C(no_log) on the task then. Otherwise V(********) takes their place.
+      - Whether the result contains the secrets of the response. Otherwise V(********) takes their place.
+      - Ansible masks them in all output from ansible-core 2.22 on. Before, set C(no_log) on the task, and on those that use them.
       - The secrets are the fields C(key), C(pass), C(pwd), C(connection_uri) and C(connection_string), fields whose name contains C(password),
         C(passwd), C(passphrase), C(secret), C(token), C(api_key) or C(private_key), in any case style, and those in O(secret_fields). A property
         of a secret, such as C(token_id) or C(password_updated_at), is not secret. In addresses and in texts such as C(password=…), only the
@@ -158,7 +159,7 @@ EXAMPLES = r"""
     method: POST
     path: projects/wispy-lake-12345678/branches/br-small-term-683261/roles/app/reset_password
     expose_secrets: true
-  no_log: true
+  no_log: true # needed before ansible-core 2.22
   register: reset
 """
 

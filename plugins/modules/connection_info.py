@@ -37,7 +37,9 @@ options:
     description: Name of the user to connect as. If not set, the owner of the database.
     type: str
   expose_secrets:
-    description: Whether the result contains RV(password) and RV(uri). Set C(no_log) on the task then. Otherwise V(********) takes their place.
+    description:
+      - Whether the result contains RV(password) and RV(uri). Otherwise V(********) takes their place.
+      - Ansible masks them in all output from ansible-core 2.22 on. Before, set C(no_log) on the task, and on those that use them.
     type: bool
     default: false
   pooled:
@@ -118,7 +120,7 @@ EXAMPLES = r"""
     branch: pr-42
     database: orders
     expose_secrets: true
-  no_log: true
+  no_log: true # needed before ansible-core 2.22
   register: orders
 """
 
