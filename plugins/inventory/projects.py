@@ -55,13 +55,20 @@ options:
       within the last 24 hours and are unfinished or failed.
     type: bool
     default: false
+  local_connection:
+    description:
+      - Whether tasks for the projects run on the controller, with its own Python, as Ansible cannot log in to a project. Hosts then have the variables
+        C(ansible_connection) and C(ansible_python_interpreter), which O(compose) can change.
+      - Tasks of this collection then also start at once, without a new process of Python.
+    type: bool
+    default: false
+    version_added: 2.0.0
   workers:
     description: Number of projects whose operations are fetched in parallel, from 1 to 32.
     type: int
     default: 4
 notes:
-  - A play on the projects needs the connection C(local). Also set C(ansible_python_interpreter) to C({{ ansible_playbook_python }}), or Ansible may
-    choose a Python without C(requests).
+  - Ansible cannot log in to a project. Set O(local_connection) for plays on the projects.
   - The value of a C(key) in O(keyed_groups) can be a number or a boolean. A null value makes no group, unless C(default_value) is set.
   - If the inventory cannot be read, Ansible only warns and runs the play without hosts. Set C(ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED=true)
     to make this an error.
@@ -77,6 +84,9 @@ EXAMPLES = r"""
 # production.clouddb.yml
 # With CLOUDDB_BASE_URL and CLOUDDB_API_KEY in the environment, only this line is required.
 plugin: clouddb.control.projects
+
+# Run the tasks of plays on the projects on the controller.
+local_connection: true
 
 # Connection options can be set in the file.
 base_url: https://control.example.com/api/v2
@@ -110,6 +120,7 @@ cache_timeout: 3600
 import hashlib
 import json
 import re
+import sys
 from collections.abc import Collection, Mapping
 from datetime import timedelta
 from functools import partial
@@ -233,6 +244,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
     def _populate(self, projects: list[dict[str, Any]]) -> None:
         self.inventory.add_group(GROUP)
         prefix, strict = self.get_option("hostvars_prefix"), self.get_option("strict")
+        is_local = self.get_option("local_connection")
         composed_groups = [self._sanitize_group_name(name) for name in self.get_option("groups") or {}]
         groups = {*self.inventory.groups, *composed_groups}
         names = host_names(projects, self.get_option("hostnames"), groups, _earlier_ids(self.inventory))
@@ -245,7 +257,8 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             variables = {
                 f"{prefix}{field}": wrap_var(value) for field, value in project.items() if field not in left_out
             }
-            for name, value in variables.items():
+            local = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
+            for name, value in {**variables, **(local if is_local else {})}.items():
                 self.inventory.set_variable(host, name, value)
             self._set_composite_vars(self.get_option("compose"), variables, host, strict=strict)
             self._add_host_to_composed_groups(self.get_option("groups"), variables, host, strict=strict)

@@ -457,6 +457,20 @@ def test_an_empty_prefix_does_not_set_variables_of_connections(tmp_path: Path, s
     ]
 
 
+def test_local_connection(tmp_path: Path, sandbox: Sandbox) -> None:
+    own = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
+    for options, expected in (
+        ({}, {}),
+        ({"local_connection": True}, own),
+        (
+            {"local_connection": True, "compose": {"ansible_connection": "'other'"}},
+            {**own, "ansible_connection": "other"},
+        ),
+    ):
+        for host in parse(tmp_path, sandbox, **options).hosts.values():
+            assert {name: value for name, value in host.vars.items() if name in own} == expected
+
+
 def test_incomplete_list_is_not_cached(tmp_path: Path, sandbox: Sandbox, shown: list[str]) -> None:
     sandbox.fault("unavailable_projects", ids=["p-1"], times=None)
     options = {**cached_in(tmp_path / "cache"), "hostnames": ["id"]}
