@@ -28,7 +28,8 @@ options:
     description:
       - Whether the controller shows the progress of the wait on its standard error, with a line for each status change, and one a minute when
         nothing changes. If not set, the variable C(clouddb_progress) applies, or V(true).
-      - No progress is shown in check mode, for tasks with C(async) or C(no_log), and if the stdout callback is C(json) or C(jsonl).
+      - Only waits that run on the controller show progress. No progress is shown in check mode, for tasks with C(async) or C(no_log), and if the
+        stdout callback is C(json) or C(jsonl).
     type: bool
 notes:
   - Set these options for all modules that wait in C(module_defaults) for the group C(clouddb.control.wait).

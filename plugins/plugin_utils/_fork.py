@@ -22,6 +22,7 @@ import gc
 import importlib
 import json
 import os
+import resource
 import signal
 import sys
 import time
@@ -79,7 +80,6 @@ class ForkAction(NormalAction):
         self._compute_environment_string(environment)
         connection, shell = self._connection, self._connection._shell
         is_allowed = boolean(self._templar.template(task_vars.get("clouddb_fork", True)), strict=False)
-        rlimit = constants.config.get_config_value("PYTHON_MODULE_RLIMIT_NOFILE", variables=task_vars)
         python = self._interpreter(task_vars)
         # In the order in which a user would look for it.
         obstacles = {
@@ -89,7 +89,6 @@ class ForkAction(NormalAction):
             "The task has become.": connection.become is not None,
             "The task has async.": bool(self._task.async_val),
             "ANSIBLE_KEEP_REMOTE_FILES is set.": constants.DEFAULT_KEEP_REMOTE_FILES,
-            "python_module_rlimit_nofile is set.": bool(rlimit),
             "The shell is not /bin/sh.": {constants.DEFAULT_EXECUTABLE, self._play_context.executable} != {"/bin/sh"}
             or shell.SHELL_FAMILY != "sh",
             "Python reads a variable of environment when it starts.": any(
@@ -118,6 +117,8 @@ class ForkAction(NormalAction):
         connection = self._connection
         if isinstance(connection, ForkConnection):
             try:
+                limit = constants.config.get_config_value("PYTHON_MODULE_RLIMIT_NOFILE", variables=task_vars)
+                connection.open_files = int(self._templar.template(limit) or 0)
                 return self._options_only(connection, module_args)
             except Exception as error:  # pylint: disable=broad-except
                 self._be_ordinary(f"{type(error).__name__}: {error}")
@@ -150,6 +151,7 @@ class ForkConnection:
         self.module = module
         self.arguments = b""
         self.environment: dict[str, Any] = {}
+        self.open_files = 0
         self.cwd: bytes | None = None
 
     def __getattr__(self, name: str) -> Any:
@@ -186,6 +188,9 @@ class ForkConnection:
             signal.signal(signal.SIGINT, signal.default_int_handler)
             replace_descriptors(stdout, stderr)
             sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w", errors="backslashreplace")  # noqa: SIM115
+            if self.open_files:
+                hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+                resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, self.open_files), hard))
             if self.cwd:
                 os.chdir(self.cwd)
             os.environ.update({name: str(value) for name, value in self.environment.items()})

@@ -32,6 +32,9 @@ from sandbox import API_KEY, Sandbox, running_sandbox  # noqa: E402
 
 ROUNDS = 30
 LONG_ROUNDS = 3
+ITEMS = 50
+HOSTS = 20
+FORKS = 10
 PROJECTS = 1000
 KEYS = 60_000
 # Operations then take no noticeable time, so that tasks are measured without waiting.
@@ -76,8 +79,8 @@ def uri(path: str) -> Task:
 PING: Task = {"ansible.builtin.ping": {}}
 
 
-def run_playbook(playbook: Path, service: Sandbox, **variables: Any) -> list[float]:
-    """The seconds that each task of a playbook takes, by Ansible's own callback plugin."""
+def run_playbook(playbook: Path, service: Sandbox, *arguments: str, **variables: Any) -> list[float]:
+    """The seconds that each task of a playbook takes on each host, by Ansible's own callback plugin."""
     with tempfile.TemporaryDirectory() as folder:
         env = {
             **os.environ,
@@ -88,7 +91,7 @@ def run_playbook(playbook: Path, service: Sandbox, **variables: Any) -> list[flo
         }
         program = Path(sys.executable).with_name("ansible-playbook")
         extra_vars = json.dumps({"ansible_python_interpreter": sys.executable, **variables})
-        command = [sys.executable, str(program), str(playbook), "--extra-vars", extra_vars]
+        command = [sys.executable, str(program), str(playbook), "--extra-vars", extra_vars, *arguments]
         done = subprocess.run(
             command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
         )
@@ -107,6 +110,16 @@ def durations(service: Sandbox, tasks: list[Task], rounds: int) -> list[float]:
         playbook.write_text(json.dumps([{"hosts": "localhost", "gather_facts": False, "tasks": repeated}]))
         seconds = run_playbook(playbook, service)[len(tasks) :]
     return [median(seconds[number :: len(tasks)]) for number in range(len(tasks))]
+
+
+def on_hosts(service: Sandbox, task: Task) -> float:
+    """The median seconds until the task has run on all of HOSTS hosts, which are this machine."""
+    with tempfile.TemporaryDirectory() as folder:
+        playbook = Path(folder) / "playbook.json"
+        playbook.write_text(json.dumps([{"hosts": "all", "gather_facts": False, "tasks": [task]}]))
+        hosts = "".join(f"host{number}," for number in range(HOSTS))
+        arguments = ("--connection=local", f"--forks={FORKS}", f"--inventory={hosts}")
+        return median(max(run_playbook(playbook, service, *arguments)) for _round in range(LONG_ROUNDS))
 
 
 def pull_request(service: Sandbox, folder: Path, number: int) -> float:
@@ -157,12 +170,24 @@ def measure() -> Iterator[Row]:
         )
         service.control("PUT", "/clock", {"speed": CLOCK_SPEED})
         ping, one_uri, one = durations(service, [PING, uri("/projects"), task("project_info")], ROUNDS)
+        items = {"loop": list(range(ITEMS))}
+        loop_uri, loop_one = durations(
+            service, [{**uri("/projects"), **items}, {**task("project_info"), **items}], LONG_ROUNDS
+        )
+        hosts_uri, hosts_one = on_hosts(service, uri("/projects")), on_hosts(service, task("project_info"))
     what = "A branch, a user, a database and the connection string of a pull request, with the start of Ansible"
     reference = "the same requests and polls in a Python loop"
     yield Row(what, median(first), reference, median(loop))
     yield Row("The same again, when nothing has to change", median(second), reference, median(loop))
     yield Row("One task: ``project_info``", one, "one ``uri``", one_uri)
     yield Row("One task: ``project_info``", one, "one ``ping``, which sends no request", ping)
+    yield Row(f"A loop of {ITEMS} items: ``project_info``", loop_one, "a loop of ``uri``", loop_uri)
+    yield Row(
+        f"One task on {HOSTS} hosts, {FORKS} at a time: ``project_info``",
+        hosts_one,
+        "one ``uri`` on these hosts",
+        hosts_uri,
+    )
     seed = {
         "generate": {"projects": PROJECTS, "operations_per_project": 20},
         "api_keys": [{"name": f"deploy-{number}"} for number in range(KEYS)],

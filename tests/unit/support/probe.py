@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import logging
 import os
+import resource
 import signal
 import socket
 import sys
@@ -53,6 +54,7 @@ def _process(module: Any) -> None:
         timeout=socket.getdefaulttimeout(),
         log_level=logging.getLogger().getEffectiveLevel(),
         session=os.getsid(0) == os.getpgid(0),
+        limit=resource.getrlimit(resource.RLIMIT_NOFILE),
         niceness=os.nice(0),
         python=[sys.executable, sys.version],
         options={
