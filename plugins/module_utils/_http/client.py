@@ -111,7 +111,7 @@ class Client:
         self._learn_service_time(response.headers.get("Date"))
         hides_change = response.acted_before and method != "GET" and response.status not in SUCCESS
         if response.status not in accept or hides_change:
-            from .failures import status_error  # 10 ms that tasks without an error save
+            from .failures import status_error  # 5 % of the time of a task without an error
 
             raise status_error(response, self.connection.base_url, self.masker, request, self.clock)
         result = Response(None, request, response.attempts, response.status)

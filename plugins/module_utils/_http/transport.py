@@ -9,7 +9,6 @@ from functools import partial
 from .._clock import Clock, Deadline
 from .._secrets import Masker
 from .attempt import AttemptError, end_if_abandoned, run_attempt
-from .backoff import pause_before_retry
 from .connection import Connection
 from .errors import ServiceUnreachable
 from .session import LOCKED, RawResponse, Request, exchange, open_session
@@ -48,6 +47,8 @@ class Transport:
             if response and response.status == LOCKED and not retry_locked:
                 may_retry = False
             if may_retry and attempts <= retries:
+                from .backoff import pause_before_retry  # a task without an error saves this and failures.py
+
                 pause = pause_before_retry(attempts, response, self._clock.utcnow())
                 if not deadline or pause < deadline.remaining():
                     acted_before = outcome.may_have_acted
@@ -66,7 +67,7 @@ class Transport:
                 partial(exchange, self._session, self._connection, request, seconds), seconds
             )
         except AttemptError as failed:
-            from .failures import unreachable_error  # 10 ms that tasks without an error save
+            from .failures import unreachable_error
 
             return unreachable_error(failed, self._connection, self._masker, request, attempts, seconds, acted_before)
         return RawResponse(status, headers, content, attempts, acted_before)
