@@ -11,7 +11,7 @@ from cells import Cell
 from invariants import observe, unrepaired, violations
 from scenarios import SCENARIOS
 
-GARBAGE = "not a key"
+GARBAGE = "not-a-key"
 
 
 def test_cell(cell: Cell, account: Account) -> None:
