@@ -15,8 +15,8 @@ description:
   - The module never revokes the task's own key (O(own_key)), a key that was created or used within O(grace), a key whose last use changes while the
     task runs, or a key without valid timestamps or without a name. It lists the keys again before each revocation, and keeps a key that no longer
     violates the policy.
-  - All ages are by the service's clock. If its responses have no C(Date) header, no key is revoked, and the ages in the findings are by the clock of
-    the machine that sends the requests. Where even the task's own key is V(idle), that clock is probably wrong.
+  - Ages are measured with the service's clock. If its responses have no C(Date) header, no key is revoked, and the ages in the findings are
+    measured with the clock of the machine that sends the requests. Where even the task's own key is V(idle), that clock is probably wrong.
 author: clouddb.control contributors (@clouddb)
 extends_documentation_fragment:
   - clouddb.control.connection

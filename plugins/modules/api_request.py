@@ -7,7 +7,7 @@
 
 DOCUMENTATION = r"""
 module: api_request
-short_description: Send a request and wait for what it starts
+short_description: Send any API request and wait for its operations
 version_added: 1.0.0
 description:
   - Sends any request of the control API, and waits for the operations that it starts. For branches, databases, users, projects and API keys,
@@ -109,7 +109,7 @@ options:
     default: []
   expose_secrets:
     description:
-      - Whether the result contains the secrets of the response. Otherwise V(********) takes their place.
+      - Whether the result contains the secrets of the response. If not set, V(********) replaces them.
       - Ansible masks them in all output from ansible-core 2.22 on. Before, set C(no_log) on the task, and on those that use them.
       - The secrets are the fields C(key), C(pass), C(pwd), C(connection_uri) and C(connection_string), fields whose name contains C(password),
         C(passwd), C(passphrase), C(secret), C(token), C(api_key) or C(private_key), in any case style, and those in O(secret_fields). A property

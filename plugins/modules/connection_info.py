@@ -38,7 +38,7 @@ options:
     type: str
   expose_secrets:
     description:
-      - Whether the result contains RV(password) and RV(uri). Otherwise V(********) takes their place.
+      - Whether the result contains RV(password) and RV(uri). If not set, V(********) replaces both.
       - Ansible masks them in all output from ansible-core 2.22 on. Before, set C(no_log) on the task, and on those that use them.
     type: bool
     default: false
@@ -143,11 +143,11 @@ user:
   returned: success
   type: str
 password:
-  description: Password of the user.
+  description: Password of the user. V(********) unless O(expose_secrets=true).
   returned: success
   type: str
 uri:
-  description: Connection string with the password.
+  description: Connection string with the password. V(********) unless O(expose_secrets=true).
   returned: success
   type: str
 failure:

@@ -3,11 +3,11 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Lists operations of the control plane. Keeps P1, P9 and P12."""
+"""Lists operations of the service. Keeps P1, P9 and P12."""
 
 DOCUMENTATION = r"""
 module: operation_info
-short_description: List operations of the control plane
+short_description: List the operations of a project or of the account
 version_added: 1.0.0
 description:
   - Lists operations of one project, or of all projects of the account, newest first, with a summary.

@@ -1,6 +1,6 @@
 # Copyright (c) clouddb.control contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Operations of the control plane: listing and selecting those of a project, or of the account (api.md, Operation). Keeps P1."""
+"""Operations of the service: listing and selecting those of a project, or of the account (api.md, Operation). Keeps P1."""
 
 from __future__ import annotations
 

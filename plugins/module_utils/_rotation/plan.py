@@ -153,7 +153,7 @@ def plan(rotation: Rotation, params: Mapping[str, Any], max_age: timedelta, grac
         raise ClouddbError(
             "rotation_refused",
             f"A new key is needed: {reason}. {_missing_text(rotation, missing)} No key was created or revoked. Make "
-            "every host reachable and include it in the play, without limit, serial, when or job slices. Add hosts that no "
+            "every host reachable and include it in the play, without limit, serial, when or AWX job slicing. Add hosts that no "
             "longer use the key to api_key_rotation_former_consumers.",
             {"hosts": missing},
         )
