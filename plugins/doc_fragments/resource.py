@@ -45,9 +45,6 @@ options:
     description: Id or name of the project.
     type: str
     required: true
-  org_id:
-    description: Organization of the project. Some accounts require it to find a project by its name.
-    type: str
 """
 
     # Where it also belongs to a branch of the project.

@@ -15,6 +15,7 @@ description:
 author: clouddb.control contributors (@clouddb)
 extends_documentation_fragment:
   - clouddb.control.connection.plugin
+  - clouddb.control.organization.plugin
   - ansible.builtin.constructed
   - ansible.builtin.inventory_cache
 options:
@@ -45,7 +46,7 @@ options:
     type: dict
     default: {}
   query:
-    description: Additional query parameters for the list, as far as the service supports them, such as C(org_id) or C(search).
+    description: Additional query parameters for the list, as far as the service supports them, such as C(search).
     type: dict
   page_size:
     description: Maximum number of projects in a page. If not set, the service decides.
@@ -73,7 +74,7 @@ notes:
   - If the inventory cannot be read, Ansible only warns and runs the play without hosts. Set C(ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED=true)
     to make this an error.
   - Values from the service and from O(compose) are never rendered as templates.
-  - All values can be vaulted with C(!vault). O(base_url), O(api_key) and the values in O(filters) and O(query) can also be templates, with
+  - All values can be vaulted with C(!vault). O(base_url), O(api_key), O(org_id) and the values in O(filters) and O(query) can also be templates, with
     variables of C(--extra-vars).
   - The cache does not contain the API key.
 seealso:
@@ -217,7 +218,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
     def _projects(self, use_cache: bool) -> list[dict[str, Any]]:
         """The projects with their operations, from the cache or the service."""
         options = _checked(
-            {name: self._option(name) for name in ("filters", "query", "page_size", "operations", "workers")}
+            {name: self._option(name) for name in ("filters", "org_id", "query", "page_size", "operations", "workers")}
         )
         given = {name: self._option(name) for name in CONNECTION_OPTIONS}
         # connection_from() refuses an empty value, and says what to set.

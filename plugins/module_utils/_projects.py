@@ -4,20 +4,31 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ._errors import ClouddbError, InvalidOption
 from ._http.client import Client
-from ._http.errors import NotFound
+from ._http.errors import NotFound, RequestFailed, StatusError
 from ._lists import Listed, id_from, list_resources, not_found
 from ._options import NOT_CREATED_ID, Fields, identifier, not_blank, query_parameters
-from ._untrusted import PROJECT_ID
+from ._untrusted import PROJECT_ID, displayable
 
 # As the published API document bounds it.
 PAGE_SIZE = 400
+
+
+def _from_environment(variable: str) -> str | None:
+    return os.environ.get(variable) or None
+
+
+# Wherever projects are listed or created.
+ORGANIZATION_OPTIONS: dict[str, dict[str, Any]] = {
+    "org_id": {"type": "str", "fallback": (_from_environment, ["CLOUDDB_ORG_ID"])},
+}
 # For modules about resources that belong to a project.
-PROJECT_OPTIONS: dict[str, dict[str, Any]] = {"project": {"type": "str", "required": True}, "org_id": {"type": "str"}}
+PROJECT_OPTIONS: dict[str, dict[str, Any]] = {"project": {"type": "str", "required": True}, **ORGANIZATION_OPTIONS}
 
 
 class Filters(NamedTuple):
@@ -42,20 +53,45 @@ def list_projects(
 ) -> Listed:
     """All projects that the key can access and the filters match (api.md, GET /projects), and the names of the others.
 
-    C(query) is sent with each request. Raises what Client raises when a page can't be fetched.
+    C(query) is sent with each request. A key that is limited to a project may not list projects, so it gets the project by its id.
+    Raises what Client raises when a page can't be fetched.
     """
     reduce = (fields or Fields()).reduce
 
     def kept(page: list[dict[str, Any]]) -> list[dict[str, Any]]:
         return reduce(filter(filters.matches, page))
 
-    return list_resources(client, ["projects"], "projects", query, page_size=page_size, kept=kept, id=str)
+    try:
+        return list_resources(client, ["projects"], "projects", query, page_size=page_size, kept=kept, id=str)
+    except NotFound:
+        if filters.project_id in (None, NOT_CREATED_ID):
+            raise
+        project = client.get("projects", filters.project_id).object("project", id=str)
+        return Listed(kept([project]), [], [], {str(project.get("name", ""))})
+    except StatusError as error:
+        add_organizations(error, client)
+        raise
+
+
+def add_organizations(error: ClouddbError, client: Client) -> None:
+    """Add the organizations that the key can access to the error of a service that requires one.
+
+    The error stays as it is if they cannot be fetched.
+    """
+    if not isinstance(error, StatusError) or error.status != 400 or "org_id" not in error.details.get("message", ""):
+        return
+    try:
+        organizations = client.get("users", "me", "organizations").items("organizations", id=str)
+    except RequestFailed:
+        return
+    listed = ", ".join(f"{each['id']} ({displayable(each.get('name'), 100)})" for each in organizations)
+    if listed:
+        error.add(after=f"Set org_id or CLOUDDB_ORG_ID to one of: {listed}.")
 
 
 def query_of(params: Mapping[str, Any]) -> dict[str, Any]:
-    """The query parameters of the list of projects, with those in C(query) or C(org_id)."""
-    further = {"org_id": params["org_id"]} if params.get("org_id") else params.get("query") or {}
-    return {"limit": PAGE_SIZE, **further}
+    """The query parameters of the list of projects, with those in C(query) and C(org_id)."""
+    return {"limit": PAGE_SIZE, **checked_query(params)}
 
 
 def project_id_from(params: Mapping[str, Any], client: Client, may_be_missing: bool) -> str | None:
@@ -89,13 +125,20 @@ def no_project(listed: Listed, filters: Filters, query: Mapping[str, Any]) -> Cl
 
 
 def checked_query(params: Mapping[str, Any]) -> dict[str, Any]:
-    """The option C(query) as query parameters; empty when it is None.
+    """The options C(query) and C(org_id) as query parameters; empty when both are None.
 
-    Raises InvalidOption for the parameters of paging, and for values that query_parameters() refuses.
+    Raises InvalidOption for the parameters of paging, for two organizations, and for values that query_parameters() refuses.
     """
-    for name in {"limit", "cursor"}.intersection(params["query"] or {}):
+    query, org_id = params.get("query") or {}, params.get("org_id")
+    for name in {"limit", "cursor"}.intersection(query):
         raise InvalidOption("query", f"must not contain {name}. All pages are fetched anyway.")
-    return query_parameters("query", params["query"])
+    if not org_id:
+        return query_parameters("query", query)
+    if query.get("org_id", org_id) != org_id:
+        raise InvalidOption(
+            "query", f"its org_id is not {org_id}, which org_id or CLOUDDB_ORG_ID sets. Set org_id only."
+        )
+    return query_parameters("query", {**query, "org_id": org_id})
 
 
 def checked_filters(params: Mapping[str, Any]) -> Filters:

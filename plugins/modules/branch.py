@@ -22,6 +22,7 @@ extends_documentation_fragment:
   - clouddb.control.resource
   - clouddb.control.resource.state
   - clouddb.control.resource.project
+  - clouddb.control.organization
   - clouddb.control.wait
 options:
   name:

@@ -21,6 +21,7 @@ extends_documentation_fragment:
   - clouddb.control.attributes.changes
   - clouddb.control.resource
   - clouddb.control.resource.project
+  - clouddb.control.organization
   - clouddb.control.resource.branch
   - clouddb.control.wait
 options:

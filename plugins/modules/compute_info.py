@@ -19,6 +19,7 @@ extends_documentation_fragment:
   - clouddb.control.attributes
   - clouddb.control.attributes.info
   - clouddb.control.resource.project
+  - clouddb.control.organization
 attributes:
   check_mode:
     details:

@@ -15,6 +15,7 @@ extends_documentation_fragment:
   - clouddb.control.connection
   - clouddb.control.attributes
   - clouddb.control.resource.project
+  - clouddb.control.organization
   - clouddb.control.resource.branch
   - ansible.builtin.files
 attributes:

@@ -18,6 +18,7 @@ extends_documentation_fragment:
   - clouddb.control.resource
   - clouddb.control.resource.state
   - clouddb.control.resource.project
+  - clouddb.control.organization
   - clouddb.control.resource.branch
   - clouddb.control.wait
 options:

@@ -18,6 +18,7 @@ extends_documentation_fragment:
   - clouddb.control.attributes
   - clouddb.control.attributes.info
   - clouddb.control.resource.project
+  - clouddb.control.organization
   - clouddb.control.resource.branch
 attributes:
   check_mode:

@@ -15,6 +15,7 @@ description:
 author: clouddb.control contributors (@clouddb)
 extends_documentation_fragment:
   - clouddb.control.connection
+  - clouddb.control.organization
   - clouddb.control.attributes
   - clouddb.control.attributes.info
 attributes:
@@ -33,7 +34,7 @@ options:
     type: str
   query:
     description:
-      - Additional query parameters for the list of projects, as far as the service supports them, such as C(org_id).
+      - Additional query parameters for the list of projects, as far as the service supports them, such as C(search).
       - Values are strings, numbers, or lists of them.
       - Cannot be combined with O(project_id), with which no projects are listed.
     type: dict
@@ -119,8 +120,7 @@ EXAMPLES = r"""
 
 - name: Count the operations of an organization by status and action
   clouddb.control.operation_info:
-    query:
-      org_id: org-morning-bread-81040908
+    org_id: org-morning-bread-81040908
     created_after: 30d
     page_size: 1000
     summary_only: true
@@ -196,7 +196,7 @@ from ..module_utils._operations.operations import (
 )
 from ..module_utils._operations.status import selected_actions, selected_statuses
 from ..module_utils._options import NOT_CREATED_ID, Fields, checked_fields, identifier, integer
-from ..module_utils._projects import checked_query, project_id_from
+from ..module_utils._projects import ORGANIZATION_OPTIONS, checked_query, project_id_from
 from ..module_utils._timestamps import moment
 
 Value = TypeVar("Value")
@@ -211,7 +211,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
     workers = integer(params, "workers", 1, MAX_WORKERS)
     project_id = identifier(params, "project_id")
     if params["project"] is not None:
-        project_id = project_id_from({**params, "query": query}, client, may_be_missing=check_mode)
+        project_id = project_id_from(params, client, may_be_missing=check_mode)
     if operation_ids is not None and project_id is None:
         raise InvalidOption("project", "is missing. Set project or project_id to that of operation_id.")
 
@@ -267,6 +267,7 @@ def main() -> None:
         argument_spec={
             "project": {"type": "str"},
             "project_id": {"type": "str"},
+            **ORGANIZATION_OPTIONS,
             "query": {"type": "dict"},
             "operation_id": {"type": "list", "elements": "str"},
             "status": {"type": "list", "elements": "str"},

@@ -18,6 +18,7 @@ description:
 author: clouddb.control contributors (@clouddb)
 extends_documentation_fragment:
   - clouddb.control.connection
+  - clouddb.control.organization
   - clouddb.control.attributes
   - clouddb.control.attributes.info
   - clouddb.control.wait
@@ -135,7 +136,7 @@ from ..module_utils._http.client import MAX_WORKERS, Client
 from ..module_utils._operations.wait import LAST_POLL_SECONDS, WAIT_OPTIONS, Wait, limits_from
 from ..module_utils._operations.wait_state import OperationRef, UnfinishedOperations, WaitState
 from ..module_utils._options import NOT_CREATED_ID, identifier, integer
-from ..module_utils._projects import project_id_from
+from ..module_utils._projects import ORGANIZATION_OPTIONS, project_id_from
 from ..module_utils._timestamps import duration
 from ..module_utils._untrusted import is_id
 
@@ -191,6 +192,7 @@ def main() -> None:
             "operation_id": {"type": "list", "elements": "str"},
             "lookback": {"type": "raw", "default": 86400},
             "workers": {"type": "int", "default": 4},
+            **ORGANIZATION_OPTIONS,
             **WAIT_OPTIONS,
         },
         mutually_exclusive=[("operations", "project", "project_id"), ("operations", "operation_id")],

@@ -13,6 +13,7 @@ description: Creates a project with its default branch, compute, database and ow
 author: clouddb.control contributors (@clouddb)
 extends_documentation_fragment:
   - clouddb.control.connection
+  - clouddb.control.organization
   - clouddb.control.attributes
   - clouddb.control.attributes.changes
   - clouddb.control.resource
@@ -26,7 +27,7 @@ options:
       - One of O(name) and O(id) is required.
     type: str
   id:
-    description: Id of an existing project to change or delete.
+    description: Id of an existing project to change or delete, in any organization.
     type: str
   region_id:
     description: Region of a new project, for example V(aws-eu-central-1). If not set, the service decides. It cannot be changed later.
@@ -43,9 +44,6 @@ options:
       - Only the fields that are given are compared and changed, at any depth. Lists are compared in full.
     type: dict
     version_added: 2.0.0
-  org_id:
-    description: Organization in which the project is created, and looked up by its name. Some accounts require it.
-    type: str
 seealso:
   - module: clouddb.control.project_info
   - module: clouddb.control.branch
@@ -130,6 +128,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._module import Con
 
 from ..module_utils._http.client import Client
 from ..module_utils._options import identifier
+from ..module_utils._projects import ORGANIZATION_OPTIONS
 from ..module_utils._resources.declared import STATE_OPTIONS, declare
 from ..module_utils._resources.kinds import PROJECT
 from ..module_utils._timestamps import duration
@@ -140,7 +139,9 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
     identifier(params, "id")
     retention = params["history_retention"]
     seconds = None if retention is None else int(duration(params, "history_retention"))
-    return declare(PROJECT, {**params, "history_retention": seconds}, client, check_mode)
+    # A project with an id need not be in the organization that CLOUDDB_ORG_ID may set.
+    org_id = None if params["id"] else params["org_id"]
+    return declare(PROJECT, {**params, "history_retention": seconds, "org_id": org_id}, client, check_mode)
 
 
 def main() -> None:
@@ -152,7 +153,7 @@ def main() -> None:
             "pg_version": {"type": "int"},
             "history_retention": {"type": "raw"},
             "settings": {"type": "dict"},
-            "org_id": {"type": "str"},
+            **ORGANIZATION_OPTIONS,
             **STATE_OPTIONS,
         },
         required_one_of=[("name", "id")],

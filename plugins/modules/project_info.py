@@ -15,6 +15,7 @@ description:
 author: clouddb.control contributors (@clouddb)
 extends_documentation_fragment:
   - clouddb.control.connection
+  - clouddb.control.organization
   - clouddb.control.attributes
   - clouddb.control.attributes.info
 attributes:
@@ -37,7 +38,7 @@ options:
     type: int
   query:
     description:
-      - Additional query parameters for the list, as far as the service supports them, such as C(org_id) or C(search).
+      - Additional query parameters for the list, as far as the service supports them, such as C(search).
       - Values are strings, numbers, or lists of them.
     type: dict
   required:
@@ -71,8 +72,8 @@ EXAMPLES = r"""
 
 - name: Search the projects of an organization
   clouddb.control.project_info:
+    org_id: org-morning-bread-81040908
     query:
-      org_id: org-morning-bread-81040908
       search: shop
 """
 
@@ -123,7 +124,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._module import Con
 from ..module_utils._errors import will_fail
 from ..module_utils._http.client import Client
 from ..module_utils._options import NOT_CREATED_ID, checked_fields, integer
-from ..module_utils._projects import checked_filters, checked_query, list_projects, no_project
+from ..module_utils._projects import ORGANIZATION_OPTIONS, checked_filters, checked_query, list_projects, no_project
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
@@ -132,7 +133,8 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
     found = list_projects(client, filters, query, integer(params, "page_size", 1), fields)
     projects, warnings = found.items, found.warnings + fields.warnings()
     if params["required"] and not projects:
-        missing = no_project(found, filters, params["query"] or {})
+        asked = {**({"org_id": params["org_id"]} if params["org_id"] else {}), **(params["query"] or {})}
+        missing = no_project(found, filters, asked)
         # The id of what does not exist yet cannot be known.
         if not check_mode or filters.project_id not in (None, NOT_CREATED_ID):
             raise missing
@@ -155,6 +157,7 @@ def main() -> None:
             "name": {"type": "str"},
             "region_id": {"type": "str"},
             "page_size": {"type": "int"},
+            **ORGANIZATION_OPTIONS,
             "query": {"type": "dict"},
             "required": {"type": "bool", "default": False},
             "fields": {"type": "list", "elements": "str"},

@@ -96,6 +96,7 @@ CASES: list[tuple[ModuleType, dict[str, Any], dict[str, Any] | None]] = [
     (project_info, {}, {"kind": "html"}),
     (project_info, {}, {"kind": "status", "status": 403, "body": ""}),
     (project_info, {}, {"kind": "require_org_id"}),
+    (project_info, {}, {"kind": "status", "status": 404}),
     (project_info, {}, {"kind": "status", "status": 429}),
     (api_key, {"name": "busy"}, {"kind": "status", "status": 423, "method": "POST"}),
     (project_info, {}, {"kind": "unavailable_projects", "ids": [SHOP]}),
@@ -232,7 +233,7 @@ def messages(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """The messages of all situations, without variables of the environment and without delays."""
     with ExitStack() as stack:
         patched = stack.enter_context(pytest.MonkeyPatch.context())
-        for name in ("CLOUDDB_BASE_URL", "CLOUDDB_API_KEY", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"):
+        for name in ("CLOUDDB_BASE_URL", "CLOUDDB_API_KEY", "CLOUDDB_ORG_ID", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"):
             patched.delenv(name, raising=False)
         directory = tmp_path_factory.mktemp("files")
         patched.chdir(directory)

@@ -273,6 +273,8 @@ def status_error(response: RawResponse, base_url: str, masker: Masker, request: 
 def _advice_after_404(path: str, base_url: str, is_explained: bool) -> str:
     if not base_url.endswith(API_PATH):
         return f" Check base_url, which should end with {API_PATH}, but is {base_url}."
+    if path == "/projects":
+        return f" The API key may be limited to a project: set the id of the project. If it is not, check base_url, which is {base_url}."
     if path.count("/") == 1:
         return f" The service has no such path. Check the path and base_url, which is {base_url}."
     project, hint = re.match("/projects/([^/]+)", path), ""

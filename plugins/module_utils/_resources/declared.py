@@ -14,7 +14,7 @@ from .._http.errors import RequestFailed, StatusError
 from .._lists import ResourceNotFound
 from .._operations.wait import WAIT_OPTIONS, Limits, limits_from
 from .._options import NOT_CREATED_ID
-from .._projects import project_id_from, query_of
+from .._projects import add_organizations, project_id_from, query_of
 from .compare import contains
 from .engine import Engine
 from .goal import ACT, CHANGE, CREATE, DELETE, ENSURE, Find, Goal, ResourceRequest
@@ -53,6 +53,8 @@ def declare(kind: Kind, params: Mapping[str, Any], client: Client, check_mode: b
             raise
         result = result_of(warnings=[f"{error} So there is nothing to delete."])
     except ClouddbError as error:
+        if not kind.parents:
+            add_organizations(error, client)
         error.result = module_result(kind, error.result)
         if result["changed"]:
             error.result["changed"] = True

@@ -17,7 +17,7 @@ from ...module_utils._errors import InvalidOption
 from ...module_utils._http.connection import CONNECTION_OPTIONS, Connection, connection_from
 from ...module_utils._operations.status import selected_actions, selected_statuses
 from ...module_utils._options import identifier, integer, not_blank
-from ...module_utils._projects import checked_query
+from ...module_utils._projects import ORGANIZATION_OPTIONS, checked_query
 from ...module_utils._timestamps import MAX_AGE, duration
 
 BOOLEANS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
@@ -55,6 +55,7 @@ TYPES: dict[str, tuple[str, Callable[[Any], Any]]] = {
 ARGUMENTS: dict[str, dict[str, Any]] = {
     **{name: option for name, option in CONNECTION_OPTIONS.items() if name != "api_retries"},
     "project_ids": {"type": "list"},
+    **ORGANIZATION_OPTIONS,
     "query": {"type": "dict"},
     "actions": {"type": "list"},
     "statuses": {"type": "list"},

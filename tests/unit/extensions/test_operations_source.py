@@ -74,7 +74,7 @@ def test_documentation_matches_the_arguments() -> None:
     for name, argument in ARGUMENTS.items():
         assert options[name].get("default") == argument.get("default"), name
         assert options[name]["type"] == argument["type"], name
-        assert options[name].get("required", False) == ("fallback" in argument), name
+        assert options[name].get("required", False) == (name in ("base_url", "api_key")), name
 
 
 def test_examples_use_documented_arguments() -> None:

@@ -55,9 +55,15 @@ options:
       - An empty list is an error.
     type: list
     elements: str
+  org_id:
+    description:
+      - Id of the organization whose projects are followed. Some accounts require it.
+      - If not set, the environment variable E(CLOUDDB_ORG_ID) is used.
+    type: str
+    version_added: 2.0.0
   query:
     description:
-      - Additional query parameters for the list of projects that the service supports, such as C(org_id). Projects that are not in this list are not
+      - Additional query parameters for the list of projects that the service supports, such as C(search). Projects that are not in this list are not
         followed.
       - Values are strings, numbers, or lists of them.
     type: dict

@@ -97,6 +97,16 @@ def test_query_parameters_are_sent(serve: Serve, query: Any, sent: list[tuple[st
     assert served.requests[0].query == sent
 
 
+@pytest.mark.parametrize("query", [None, {}, {"org_id": "org-1"}])
+def test_the_organization_is_sent_once(query: dict[str, Any] | None) -> None:
+    assert checked_query({"query": query, "org_id": "org-1"}) == {"org_id": ["org-1"]}
+
+
+def test_two_organizations_raise() -> None:
+    with pytest.raises(InvalidOption, match="CLOUDDB_ORG_ID"):
+        checked_query({"query": {"org_id": "org-2"}, "org_id": "org-1"})
+
+
 @pytest.mark.parametrize(
     "query", [{"limit": 5}, {"cursor": "1"}, {"tag": {"a": 1}}, {"tag": None}, {"tag": ["a", None]}], ids=str
 )

@@ -29,7 +29,7 @@ def seed() -> dict[str, Any]:
 
 def task(client: Client, check_mode: bool = False, **options: Any) -> dict[str, Any]:
     """The result of the module with these options."""
-    names = ("project_id", "name", "region_id", "page_size", "query", "fields")
+    names = ("project_id", "name", "region_id", "page_size", "org_id", "query", "fields")
     params = {**dict.fromkeys(names), "required": False, **options}
     return project_info.run(params, client, check_mode)
 
@@ -55,6 +55,7 @@ def test_returns_every_project_with_every_field(sandbox: Sandbox, client: Client
         ({"name": "shop", "region_id": "aws-eu-central"}, []),
         ({"project_id": "wispy-lake-1234567"}, []),
         ({"query": {"search": "nowhere"}}, []),
+        ({"query": {"org_id": "org-c", "search": "s"}}, []),
     ],
 )
 def test_required_project_that_is_missing_fails(client: Client, options: dict[str, Any], near: list[str]) -> None:

@@ -1,0 +1,135 @@
+# Copyright (c) clouddb.control contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Accounts that require an organization, and keys that are limited to a project, in all modules that list projects."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
+from ansible_collections.clouddb.control.plugins.module_utils._http.connection import Connection
+from ansible_collections.clouddb.control.plugins.modules import (
+    api_key_info,
+    branch_info,
+    operation_info,
+    operation_wait,
+    project,
+    project_info,
+)
+from ansible_collections.clouddb.control.tests.unit.support.api_key_task import task as api_key_task
+from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
+from ansible_collections.clouddb.control.tests.unit.support.module_main import run_main
+from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
+
+SHOP, BLOG = "wispy-lake-12345678", "red-moon-34567890"
+BY_NAME: list[tuple[ModuleType, dict[str, Any]]] = [
+    (project, {"name": "shop"}),
+    (project_info, {"name": "shop", "required": True}),
+    (branch_info, {"project": "shop"}),
+    (operation_info, {"project": "shop"}),
+    (operation_wait, {"project": "shop"}),
+]
+BY_ID: list[tuple[ModuleType, dict[str, Any]]] = [
+    (project, {"id": SHOP}),
+    (project_info, {"project_id": SHOP, "required": True}),
+    (branch_info, {"project": SHOP}),
+    (operation_info, {"project": SHOP}),
+    (operation_info, {"project_id": SHOP}),
+    (operation_wait, {"project": SHOP}),
+]
+
+
+@pytest.fixture
+def seed() -> dict[str, Any]:
+    return {"projects": [{"id": SHOP, "name": "shop"}, {"id": BLOG, "name": "shop", "org_id": "org-2"}]}
+
+
+@pytest.fixture
+def organization(sandbox: Sandbox) -> dict[str, str]:
+    found: dict[str, str] = sandbox.api("GET", "/users/me/organizations")["organizations"][0]
+    return found
+
+
+@pytest.fixture
+def limited_key(sandbox: Sandbox, clock: FakeClock, organization: dict[str, str]) -> str:
+    client = Client(Connection(sandbox.base_url, sandbox.api_key), clock.clock)
+    key: str = api_key_task(client, name="ci", org_id=organization["id"], project_id=SHOP)["key"]
+    return key
+
+
+def result(module: ModuleType, sandbox: Sandbox, key: str | None = None, **options: Any) -> dict[str, Any]:
+    return run_main(module, {"base_url": sandbox.base_url, "api_key": key or sandbox.api_key, **options}).result
+
+
+@pytest.mark.parametrize("module, options", BY_NAME)
+def test_the_error_names_the_organizations_of_the_key(
+    sandbox: Sandbox, organization: dict[str, str], module: ModuleType, options: dict[str, Any]
+) -> None:
+    sandbox.fault("require_org_id")
+    failed = result(module, sandbox, **options)
+    advice = f"Set org_id or CLOUDDB_ORG_ID to one of: {organization['id']} ({organization['name']})."
+    assert (failed["failure"]["status"], failed["msg"].count(advice)) == (400, 1)
+
+
+def test_the_error_stays_if_the_organizations_cannot_be_fetched(sandbox: Sandbox) -> None:
+    sandbox.fault("require_org_id")
+    sandbox.fault("status", status=403, path="/users/me/organizations")
+    assert result(project_info, sandbox)["msg"] == "GET /projects returned 400 Bad Request: org_id is required."
+
+
+@pytest.mark.parametrize("module, options", BY_NAME)
+def test_the_option_or_the_environment_sets_the_organization(
+    sandbox: Sandbox,
+    monkeypatch: pytest.MonkeyPatch,
+    organization: dict[str, str],
+    module: ModuleType,
+    options: dict[str, Any],
+) -> None:
+    sandbox.fault("require_org_id")
+    monkeypatch.setenv("CLOUDDB_ORG_ID", "")
+    assert result(module, sandbox, **options)["failure"]["status"] == 400
+    assert "failure" not in result(module, sandbox, org_id=organization["id"], **options)
+    monkeypatch.setenv("CLOUDDB_ORG_ID", "org-2")
+    assert "failure" not in result(module, sandbox, org_id=organization["id"], **options)
+    lists = [
+        each["query"] for each in sandbox.requests() if each["path"].endswith("/projects") and each["status"] < 300
+    ]
+    assert lists and not any("org-2" in query for query in lists)
+    assert "failure" not in result(module, sandbox, **options)
+    assert "org_id=org-2" in [each["query"] for each in sandbox.requests() if each["path"].endswith("/projects")][-1]
+
+
+def test_the_environment_sets_the_organization_of_a_new_project(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CLOUDDB_ORG_ID", "org-2")
+    assert result(project, sandbox, name="new", wait=False)["project"]["org_id"] == "org-2"
+    # A project of another organization that is selected by its id.
+    assert result(project, sandbox, id=SHOP, name="renamed", wait=False)["project"]["name"] == "renamed"
+
+
+def test_no_variable_of_the_environment_sets_the_scope_of_a_key(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CLOUDDB_ORG_ID", "org-2")
+    assert len(result(api_key_info, sandbox)["api_keys"]) == 1
+
+
+@pytest.mark.parametrize("module, options", BY_ID)
+def test_a_key_that_is_limited_to_a_project_works_by_its_id(
+    sandbox: Sandbox, limited_key: str, module: ModuleType, options: dict[str, Any]
+) -> None:
+    assert "failure" not in result(module, sandbox, limited_key, **options)
+    assert result(module, sandbox, limited_key, **{name: BLOG for name in options if name != "required"})["failed"]
+
+
+@pytest.mark.parametrize("module, options", [*BY_NAME, (project, {"name": "shop", "state": "absent"})])
+def test_by_name_the_message_says_why_a_key_that_is_limited_to_a_project_is_refused(
+    sandbox: Sandbox, limited_key: str, module: ModuleType, options: dict[str, Any]
+) -> None:
+    failed = result(module, sandbox, limited_key, **options)
+    assert "The API key may be limited to a project: set the id of the project." in failed["msg"]
+    assert failed["failure"]["kind"] == "not_found"
