@@ -259,6 +259,17 @@ def test_cache_saves_requests_and_contains_no_key(tmp_path: Path, sandbox: Sandb
         json.loads(file.read_text())
 
 
+def test_the_organization_is_an_option_or_a_variable_of_the_environment(
+    tmp_path: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sandbox.fault("require_org_id", times=None)
+    with pytest.raises(AnsibleParserError, match="Set org_id or CLOUDDB_ORG_ID to one of: org-sandbox-12345678"):
+        parse(tmp_path, sandbox)
+    assert len(parse(tmp_path, sandbox, org_id="org-sandbox-12345678").hosts) == len(SEED)
+    monkeypatch.setenv("CLOUDDB_ORG_ID", "org-2")
+    assert len(parse(tmp_path, sandbox).hosts) == 0
+
+
 def test_each_key_has_its_own_cache_entry(tmp_path: Path) -> None:
     with scripted_service(*[reply({"projects": []})] * 2) as service:
         for api_key in "ab":

@@ -35,6 +35,9 @@ def test_arguments_take_precedence_over_environment_variables(monkeypatch: pytes
     monkeypatch.setenv("CLOUDDB_API_KEY", "env-key")
     assert source_options({}).connection.base_url == "https://env.example.com"
     assert source_options(CONNECTION).connection.api_key == "some-key"
+    monkeypatch.setenv("CLOUDDB_ORG_ID", "org-1")
+    assert source_options(CONNECTION).query == {"org_id": ["org-1"]}
+    assert source_options({**CONNECTION, "org_id": "org-2"}).query == {"org_id": ["org-2"]}
 
 
 def test_strings_are_converted() -> None:
