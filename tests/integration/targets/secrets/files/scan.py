@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import html
+import importlib.util
 import json
 import os
 import re
@@ -26,6 +27,8 @@ from pathlib import Path
 from urllib.parse import quote
 
 HERE = Path(__file__).parent
+# From ansible-core 2.22 on
+REGISTERS_SECRETS = importlib.util.find_spec("ansible.module_utils.secrets") is not None
 CANARY = "canary\"with\\odd%2F+/=&'<signs>0123456789"
 INVALID_KEY = "invalid-key-for-the-search-0123456789"
 ROTATION_MODULES = {"api_key_deployment", "api_key_rotation"}
@@ -104,13 +107,15 @@ def commands(folder: Path) -> Iterator[tuple[list[str], dict[str, str]]]:
     yield inventory, {}
     yield [*inventory, "--flush-cache"], {"CLOUDDB_API_KEY": INVALID_KEY}
     yield [*inventory, "--flush-cache"], {"SECRETS_ERROR": "crash"}
+    if REGISTERS_SECRETS:
+        yield ["ansible-playbook", str(project / "show.yml"), "-vvv", "--diff"], {"ANSIBLE_KEEP_REMOTE_FILES": "0"}
 
 
 def run(folder: Path, number: int, command: list[str], environment: dict[str, str]) -> int:
     """Run one command with its output in a file; returns its exit code."""
     with (folder / "output" / f"output-{number}").open("wb") as output:
         return subprocess.run(
-            command, env=environment, stdout=output, stderr=output, check=False, timeout=300
+            command, env=environment, stdout=output, stderr=output, check=False, timeout=900
         ).returncode
 
 
@@ -188,6 +193,9 @@ def missing(folder: Path, exit_codes: list[int], command_lines: set[bytes], hash
             for name in ("output-0", "output-1", "report.html", "report.json")
         ),
         "invocations in syslog": syslog.count("api_key=********") > 20,
+        "masked secrets": not REGISTERS_SECRETS or texts.get("output-4", "").count("$REDACTED$") > 5,
+        "both ways to run a module": not REGISTERS_SECRETS
+        or texts.get("output-4", "").count("The variable clouddb_fork is false.") == 1,
         "the log": "TASK [Wait until the timeout]" in log,
         "kept files of each module": modules_kept >= {f"AnsiballZ_{name}.py" for name in MODULES},
         "a cache": any((folder / "cache").iterdir()),
