@@ -69,9 +69,22 @@ options:
   key_id:
     description: Id of the key.
     type: int
-  plan:
-    description: What M(clouddb.control.api_key_rotation) returned as C(plan).
-    type: dict
+  play_hosts_id:
+    description: Id of the list of the hosts of the play, which RV(host_lists) need not have.
+    type: str
+  hosts:
+    description: What M(clouddb.control.api_key_rotation) returned as C(hosts).
+    type: list
+    elements: str
+  older_keys:
+    description: What M(clouddb.control.api_key_rotation) returned as C(older_keys).
+    type: list
+    elements: list
+  host_lists:
+    description: What M(clouddb.control.api_key_rotation) returned as C(host_lists).
+    type: list
+    elements: str
+    default: []
   fingerprint:
     description: C(fingerprint) of the confirmation that O(step=inspect) returned.
     type: str
@@ -101,6 +114,11 @@ confirmation:
   description: Which key the host holds, with checksums, ids and times, but no secret.
   returned: success, except with O(step=deploy)
   type: dict
+host_lists:
+  description: The lists of hosts that RV(confirmation) names by their ids, as JSON.
+  returned: success, except with O(step=deploy)
+  type: list
+  elements: str
 previous:
   description: Secret that O(dest) held before. V(null) if there was none.
   returned: success with O(step=deploy)
@@ -120,9 +138,9 @@ from ..module_utils._errors import InvalidOption
 from ..module_utils._files.secret_file import dest_from
 from ..module_utils._http.client import Client
 from ..module_utils._keys.scope import SCOPE_OPTIONS, scope_from
-from ..module_utils._rotation.confirmation import Confirmation, run_from
+from ..module_utils._rotation.confirmation import Confirmation, keys_from_ids, run_from
 from ..module_utils._rotation.deployment import Host, NewKey, commit, confirm, deploy, inspect, roll_back
-from ..module_utils._rotation.record import keys_from_json, record_file
+from ..module_utils._rotation.record import record_file
 
 
 def run(
@@ -141,26 +159,33 @@ def run(
     )
     if dest and not record:
         raise InvalidOption("record", "is required with dest. Set the path of a file for the record.")
-    if step == "inspect":
-        return _result(*inspect(client, host))
-    key = None
-    if params["key"]:
-        plan = params["plan"] or {"hosts": [], "older_keys": {}}
-        key = NewKey(params["key_id"], params["key"], plan["hosts"], keys_from_json(plan["older_keys"]))
-    if step == "commit":
-        return _result(False, commit(client, host, params["key_id"], key))
-    if key is None:
-        raise InvalidOption("key", f"is required with step={step}")
     if step == "deploy":
-        return deploy(client, host, key, params["fingerprint"])
+        # The task is not logged, and each host's result would repeat the names of all hosts.
+        return {**deploy(client, host, _new_key(params), params["fingerprint"]), "invocation": {}}
+    changed, confirmation = _confirmed(params, client, host)
+    return {"changed": changed, **confirmation.as_result(params["play_hosts_id"])}
+
+
+def _confirmed(params: Mapping[str, Any], client: Client, host: Host) -> tuple[bool, Confirmation]:
+    """Run a step; returns whether that changed the host, and its confirmation."""
+    step = params["step"]
+    if step == "inspect":
+        return inspect(client, host)
+    if step == "commit":
+        return False, commit(client, host, params["key_id"], _new_key(params) if params["key"] else None)
     if step == "confirm":
-        return _result(False, confirm(client, host, key))
-    changed, confirmation = roll_back(client, host, key, params["previous"])
-    return _result(changed, confirmation._replace(tasks_rolled_back=params["tasks_rolled_back"]))
+        return False, confirm(client, host, _new_key(params))
+    changed, confirmation = roll_back(client, host, _new_key(params), params["previous"])
+    return changed, confirmation._replace(tasks_rolled_back=params["tasks_rolled_back"])
 
 
-def _result(changed: bool, confirmation: Confirmation) -> dict[str, Any]:
-    return {"changed": changed, "confirmation": confirmation.as_dict()}
+def _new_key(params: Mapping[str, Any]) -> NewKey:
+    """The key of the options. Raises InvalidOption."""
+    if not params["key"]:
+        raise InvalidOption("key", f"is required with step={params['step']}")
+    hosts = params["hosts"] or []
+    older_keys = keys_from_ids(params["older_keys"] or [], hosts, params["host_lists"])
+    return NewKey(params["key_id"], params["key"], hosts, older_keys)
 
 
 def main() -> None:
@@ -179,7 +204,10 @@ def main() -> None:
             "record": {"type": "path"},
             "key": {"type": "str", "no_log": True},
             "key_id": {"type": "int"},
-            "plan": {"type": "dict"},
+            "play_hosts_id": {"type": "str"},
+            "hosts": {"type": "list", "elements": "str"},
+            "older_keys": {"type": "list", "elements": "list"},
+            "host_lists": {"type": "list", "elements": "str", "default": []},
             "fingerprint": {"type": "str"},
             "previous": {"type": "str", "no_log": True},
             "tasks_rolled_back": {"type": "bool", "default": False},
@@ -187,7 +215,7 @@ def main() -> None:
             **SCOPE_OPTIONS,
         },
         required_if=[
-            ("step", "deploy", [*key_and_id, "fingerprint", "plan"]),
+            ("step", "deploy", [*key_and_id, "fingerprint", "hosts", "older_keys"]),
             ("step", "confirm", key_and_id),
             ("step", "commit", ["key_id"]),
             ("step", "roll_back", key_and_id),

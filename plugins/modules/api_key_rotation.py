@@ -63,8 +63,13 @@ options:
     type: list
     elements: str
     default: []
+  host_lists:
+    description: What M(clouddb.control.api_key_deployment) returned on the hosts as C(host_lists), each list once.
+    type: list
+    elements: str
+    default: []
   other_hosts:
-    description: Further hosts that use the key. Those in the records of the hosts are added.
+    description: Further hosts that use the key. Those in the records of the hosts are added. After O(step=plan), all that it returned as RV(hosts).
     type: list
     elements: str
     default: []
@@ -99,9 +104,6 @@ options:
   key:
     description: Secret of the new key, for O(step=withdraw).
     type: str
-  plan:
-    description: What O(step=plan) returned as RV(plan).
-    type: dict
   errors:
     description: Error messages by host, for O(step=withdraw).
     type: dict
@@ -131,10 +133,21 @@ api_key:
   description: Public fields of the newest key, as sent by the service. V(null) if there is none.
   returned: success
   type: dict
-plan:
-  description: Hosts and older keys that this run was planned for.
+hosts:
+  description: Names of all hosts that use the key.
   returned: success with O(step=plan)
-  type: dict
+  type: list
+  elements: str
+older_keys:
+  description: What the records of the hosts have about each key, with an id in place of the list of its hosts.
+  returned: success with O(step=plan)
+  type: list
+  elements: list
+host_lists:
+  description: The lists of hosts in RV(older_keys) that differ from RV(hosts), as JSON.
+  returned: success with O(step=plan)
+  type: list
+  elements: str
 revoke:
   description: Whether older keys remain to be revoked once the newest key is deployed.
   returned: success with O(step=plan)
@@ -189,18 +202,17 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
     integer(params, "keep", 0)
     grace_period = duration(params, "grace_period")
     max_age = timedelta(seconds=duration(params, "max_age", largest=MAX_AGE))
-    this_run, reported = run_from(params, check_mode), confirmations_from(params["confirmations"])
-    step = params["step"]
+    this_run, step = run_from(params, check_mode), params["step"]
+    reported = confirmations_from(params["confirmations"], this_run, params["hosts"], params["host_lists"])
     if step == "plan":
         require_same_variables(reported, this_run)
     scope = scope_from(params)
     listed = list_keys(client, scope)
     now = client.service_now()
-    planned_hosts = params["plan"]["hosts"] if params["plan"] else []
     rotation = rotation_of(
         params["name"],
         listed,
-        [*params["hosts"], *params["other_hosts"], *planned_hosts],
+        [*params["hosts"], *params["other_hosts"]],
         params["retired_hosts"],
         current_confirmations(reported, this_run, now),
         now,
@@ -225,6 +237,7 @@ def main() -> None:
             "variables": {"type": "dict", "default": {}},
             "confirmations": {"type": "list", "elements": "dict", "required": True},
             "hosts": {"type": "list", "elements": "str", "default": []},
+            "host_lists": {"type": "list", "elements": "str", "default": []},
             "other_hosts": {"type": "list", "elements": "str", "default": []},
             "retired_hosts": {"type": "list", "elements": "str", "default": []},
             "own_key": {"type": "str", "no_log": False},
@@ -235,7 +248,6 @@ def main() -> None:
             "tags": {"type": "list", "elements": "str", "default": []},
             "key_id": {"type": "int"},
             "key": {"type": "str", "no_log": True},
-            "plan": {"type": "dict"},
             "errors": {"type": "dict", "default": {}},
         },
         required_if=[("step", "withdraw", ["key_id", "key"])],

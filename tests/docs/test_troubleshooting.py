@@ -47,7 +47,9 @@ ROTATION = {"name": "deploy-{timestamp}", "run": "run", "confirmations": []}
 DEPLOYMENT = {
     "run": "run",
     "host": "web1",
-    "plan": {"hosts": ["web1", "web2"], "older_keys": {}},
+    "hosts": ["web1", "web2"],
+    "older_keys": [],
+    "host_lists": [],
     "key": "the-secret",
     "key_id": 1,
     "fingerprint": "none",
@@ -197,7 +199,9 @@ def messages_of(sandbox: Sandbox, module: ModuleType, options: dict[str, Any], f
         assert sandbox.accepts(sandbox.api("POST", "/api_keys", {"key_name": name})["key"])
     if inspected := options.pop("inspected", {}):
         options["hosts"] = [*options.get("hosts", []), *inspected]
-        options["confirmations"] = [confirmation_of(sandbox, host, files) for host, files in inspected.items()]
+        results = [inspection_of(sandbox, host, files) for host, files in inspected.items()]
+        options["confirmations"] = [result["confirmation"] for result in results]
+        options["host_lists"] = [text for result in results for text in result["host_lists"]]
     if timeline := options.pop("timeline", None):
         sandbox.plan(*timeline, action="create_branch", error="no space left")
     if state := options.pop("branch", None):
@@ -216,11 +220,10 @@ def messages_of(sandbox: Sandbox, module: ModuleType, options: dict[str, Any], f
     return f"{ended.result.get('msg')} {ended.result.get('warnings')}"
 
 
-def confirmation_of(sandbox: Sandbox, host: str, files: dict[str, str]) -> dict[str, Any]:
+def inspection_of(sandbox: Sandbox, host: str, files: dict[str, str]) -> dict[str, Any]:
     service = {"base_url": sandbox.base_url, "api_key": API_KEY}
     options = {**service, "step": "inspect", "run": "run", "host": host, **files}
-    confirmation: dict[str, Any] = run_main(api_key_deployment, options).result["confirmation"]
-    return confirmation
+    return run_main(api_key_deployment, options).result
 
 
 def refuse_foreign_file(temporary: secret_file.TemporaryFile, uid: int, gid: int) -> None:

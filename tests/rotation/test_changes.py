@@ -81,6 +81,19 @@ def test_host_added(account: Account) -> None:
     assert run.status == 0 and complete(account), run.end()
 
 
+def test_lists_of_hosts_that_are_known_do_not_travel(account: Account) -> None:
+    """Each host would return the names of all others. The role and the records agree on what the hosts of the play are."""
+    account.restore("empty", tasks=False)
+    account.hosts = ("web1", "Web2", "db1")
+    runs = [account.run(), account.run()]
+    account.hosts = ("web1", "Web2")
+    runs.append(account.run(api_key_rotation_max_age="30d"))
+
+    lists = [[line["host_lists"] for line in run.trace if "host_lists" in line] for run in runs]
+    assert [run.status for run in runs] == [0, 0, 0], "".join(run.end() for run in runs)
+    assert lists == [[], [], [['["Web2", "db1", "web1"]']] * 2]
+
+
 def test_older_key_that_was_never_used(account: Account) -> None:
     account.restore("empty", tasks=False)
     account.sandbox.api("POST", "/api_keys", {"key_name": "deploy-20200101T000000Z"})

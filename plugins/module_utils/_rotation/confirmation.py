@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from .._errors import ClouddbError
+from .._errors import ClouddbError, Result
 from .._timestamps import parse_timestamp
-from .record import COMMITTED, DEPLOYED, KnownKey, checksum, keys_as_json, keys_from_json
+from .record import COMMITTED, DEPLOYED, KnownKey, checksum
 
 # A confirmation is requested immediately before it is used. In a play with many hosts and few forks, that can take long.
 MAX_AGE = timedelta(hours=1)
@@ -54,9 +54,10 @@ class Confirmation(NamedTuple):
     withdrawn: int | None
     tasks_rolled_back: bool = False
 
-    def as_dict(self) -> dict[str, Any]:
-        """The confirmation as JSON. The known keys are one text, because Ansible takes long for lists with the names of all hosts."""
-        return {**self._asdict(), "known_keys": json.dumps(keys_as_json(self.known_keys))}
+    def as_result(self, play_hosts_id: str | None) -> Result:
+        """The confirmation as JSON, and the lists of hosts that its keys name by their ids, without the list with this id."""
+        known_keys, host_lists = keys_with_ids(self.known_keys, play_hosts_id)
+        return {"confirmation": {**self._asdict(), "known_keys": json.dumps(known_keys)}, "host_lists": host_lists}
 
     def was_deployed(self, key_id: int) -> bool:
         """Whether the host has recorded that the deployment of this key to it was completed."""
@@ -72,30 +73,65 @@ def run_from(params: Mapping[str, Any], check_mode: bool) -> Run:
     """The run that a module's options name, such that confirmations of check mode are not accepted out of check mode."""
     run = f"{params['run']} (check mode)" if check_mode else params["run"]
     variables = params["variables"].items()
-    return Run(run, {name: checksum(json.dumps(value, sort_keys=True))[:16] for name, value in variables})
+    return Run(run, {name: checksum(json.dumps(value, sort_keys=True))[:8] for name, value in variables})
 
 
-def confirmations_from(items: Sequence[Mapping[str, Any]]) -> list[Confirmation]:
-    """The inverse of Confirmation.as_dict(), for what api_key_deployment has returned."""
+def keys_with_ids(keys: Mapping[int, KnownKey], known_id: str | None) -> tuple[list[list[Any]], list[str]]:
+    """The keys as JSON, in which ids replace the lists of hosts; and these lists, without the one that the reader knows.
+
+    Each list has the names of all hosts, and mostly, all hosts have the same one: if each host returned it, a run would
+    move the square of their number. A list is one text, because Ansible takes long for lists with many names.
+    """
+    texts = {key_id: _list_as_text(key.hosts) for key_id, key in keys.items()}
+    items = [[key_id, _id_of(texts[key_id]), key.sha256, key.confirmed] for key_id, key in sorted(keys.items())]
+    return items, sorted({text for text in texts.values() if _id_of(text) != known_id})
+
+
+def keys_from_ids(
+    items: Iterable[Sequence[Any]], hosts: Iterable[str], host_lists: Iterable[str]
+) -> dict[int, KnownKey]:
+    """The inverse of keys_with_ids(). C(hosts) is the list that the reader knows."""
+    lists = {_id_of(text): json.loads(text) for text in (_list_as_text(hosts), *host_lists)}
+    return {key_id: KnownKey(lists[id_of_hosts], *rest) for key_id, id_of_hosts, *rest in items}
+
+
+def id_of_list(hosts: Iterable[str]) -> str:
+    """The id of a list of hosts. The role calculates the same one in C(api_key_rotation__play_hosts_id)."""
+    return _id_of(_list_as_text(hosts))
+
+
+def _list_as_text(hosts: Iterable[str]) -> str:
+    return json.dumps(sorted(hosts))
+
+
+def _id_of(text: str) -> str:
+    return checksum(text)[:16]
+
+
+def confirmations_from(
+    items: Iterable[Mapping[str, Any]], run: Run, hosts: Sequence[str], host_lists: Sequence[str]
+) -> list[Confirmation]:
+    """The confirmations of this run among those that api_key_deployment has returned, for the C(hosts) of the play."""
+    own = [item for item in items if item["run"] == run.id]
     # Most hosts have the same text.
-    keys = {text: keys_from_json(json.loads(text)) for text in {item["known_keys"] for item in items}}
-    return [Confirmation(**{**item, "known_keys": keys[item["known_keys"]]}) for item in items]
+    keys = {text: keys_from_ids(json.loads(text), hosts, host_lists) for text in {item["known_keys"] for item in own}}
+    return [Confirmation(**{**item, "known_keys": keys[item["known_keys"]]}) for item in own]
 
 
 def current_confirmations(items: Iterable[Confirmation], run: Run, now: datetime) -> dict[str, Confirmation]:
-    """The confirmations of this run that are not too old, by host."""
+    """Those of the confirmations of this run that are not too old, by host."""
     return {
         item.host: item
         for item in items
-        if (item.run, item.variables) == run
+        if item.variables == run.variables
         and (item.checked_at is None or abs(now - parse_timestamp(item.checked_at)) <= MAX_AGE)
     }
 
 
 def require_same_variables(items: Iterable[Confirmation], run: Run) -> None:
-    """Raise ClouddbError if hosts took part in this run with other values of its variables."""
+    """Raise ClouddbError if hosts took part in the run with other values of its variables."""
     differing: dict[str, list[str]] = {}
-    for item in (item for item in items if item.run == run.id):
+    for item in items:
         for name in {**run.variables, **item.variables}:
             if item.variables.get(name) != run.variables.get(name):
                 differing.setdefault(name, []).append(item.host)

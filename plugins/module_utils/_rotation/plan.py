@@ -13,8 +13,8 @@ from .._errors import ClouddbError, InvalidOption, Result
 from .._keys.keys import Key, numbered
 from .._keys.scope import ACCOUNT, KeyScope
 from .._timestamps import parse_timestamp, timestamp_of
-from .confirmation import Confirmation, names_text, recorded_keys
-from .record import KnownKey, checksum, keys_as_json
+from .confirmation import Confirmation, id_of_list, keys_with_ids, names_text, recorded_keys
+from .record import KnownKey, checksum
 
 PLACEHOLDER = "{timestamp}"
 TIMESTAMP_FORMAT = "%Y%m%dT%H%M%SZ"
@@ -131,8 +131,9 @@ def plan(rotation: Rotation, params: Mapping[str, Any], max_age: timedelta, grac
     """Whether a new key is needed, and what is to be done then. Changes nothing.
 
     Returns C(reason) (empty: no new key is needed), C(message) about it, C(name) of a new key, C(api_key) (the newest key
-    or None), C(plan) for the steps that follow (all hosts, and what is recorded of the active keys), C(left) (ids of
-    keys that are not revoked), C(revoke) (whether there are keys to revoke), and C(grace_period) (its remaining seconds).
+    or None), C(hosts) (all that use the keys), C(older_keys) and C(host_lists) (what is recorded of the active keys, for
+    keys_from_ids()), C(left) (ids of keys that are not revoked), C(revoke) (whether there are keys to revoke), and
+    C(grace_period) (its remaining seconds).
     Raises ClouddbError.
     """
     keys, missing = rotation.keys, [name for name in rotation.hosts if name not in rotation.confirmations]
@@ -166,13 +167,16 @@ def plan(rotation: Rotation, params: Mapping[str, Any], max_age: timedelta, grac
     must_wait = not reason and (missing or not all(one.has_file for one in rotation.confirmations.values()))
     waiting = older if must_wait else []
     incomplete = [key for key in older_keys if key not in superseded and not rotation.was_deployed(key)]
+    known_keys, host_lists = keys_with_ids(rotation.recorded, id_of_list(rotation.hosts))
     return {
         "changed": False,
         "reason": reason,
         "message": f"A new key is needed: {reason}." if reason else f"Key {keys[-1]['id']} is up to date.",
         "name": params["name"].replace(PLACEHOLDER, rotation.now.strftime(TIMESTAMP_FORMAT)),
         "api_key": keys[-1] if keys else None,
-        "plan": {"hosts": rotation.hosts, "older_keys": keys_as_json(rotation.recorded)},
+        "hosts": rotation.hosts,
+        "older_keys": known_keys,
+        "host_lists": host_lists,
         "left": [key["id"] for key in [*unknown, *waiting, *incomplete]],
         "warnings": _warnings(rotation, missing, unknown, waiting, incomplete),
         "revoke": bool(older) and not waiting,

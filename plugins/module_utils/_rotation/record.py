@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from .._errors import SecretFileError
@@ -75,9 +74,13 @@ class Record(NamedTuple):
         return self._replace(keys={**self.keys, **known})
 
     def as_text(self) -> str:
-        """The record as the JSON that its file has."""
+        """The record as the JSON that its file has, in which version 1.1.0 calls the hosts C(consumers)."""
         previous = self.previous._asdict() if self.previous else None
-        return json.dumps({**self._asdict(), "previous": previous, "keys": keys_as_json(self.keys)}, indent=2) + "\n"
+        keys = {
+            str(key_id): {"consumers": key.hosts, "sha256": key.sha256, "confirmed": key.confirmed}
+            for key_id, key in sorted(self.keys.items())
+        }
+        return json.dumps({**self._asdict(), "previous": previous, "keys": keys}, indent=2) + "\n"
 
 
 # Of a host that has none.
@@ -104,23 +107,6 @@ def read_record(file: SecretFile) -> Record | None:
         ) from None
 
 
-def keys_as_json(keys: Mapping[int, KnownKey]) -> dict[str, Any]:
-    """The keys as a JSON object, in which version 1.1.0 calls the hosts C(consumers)."""
-    return {
-        str(key_id): {"consumers": key.hosts, "sha256": key.sha256, "confirmed": key.confirmed}
-        for key_id, key in sorted(keys.items())
-    }
-
-
-def keys_from_json(data: Any) -> dict[int, KnownKey]:
-    """The inverse of keys_as_json(). Raises ValueError, TypeError, LookupError or AttributeError for anything else."""
-    return {
-        # Missing in a record of version 1.1.0.
-        int(key_id): KnownKey([str(name) for name in key["consumers"]], str(key["sha256"]), bool(key.get("confirmed")))
-        for key_id, key in data.items()
-    }
-
-
 def _parse(data: Any) -> Record:
     record = Record(
         int(data["key_id"]),
@@ -128,9 +114,12 @@ def _parse(data: Any) -> Record:
         str(data["state"]),
         data["deployed_at"],
         Previous(**data["previous"]) if data["previous"] else None,
-        keys_from_json(data["keys"]),
+        {
+            # Missing in a record of version 1.1.0: whether the key is confirmed, the host and the path.
+            int(key_id): KnownKey(list(map(str, key["consumers"])), str(key["sha256"]), bool(key.get("confirmed")))
+            for key_id, key in data["keys"].items()
+        },
         data["withdrawn"],
-        # Missing in a record of version 1.1.0.
         data.get("host"),
         data.get("path"),
     )

@@ -73,6 +73,8 @@ class CallbackModule(CallbackBase):
             run_once=bool(result._task.run_once),
             messages=[str(text) for text in [*texts, *content.get("warnings", [])] if text],
         )
+        if content.get("host_lists"):
+            self.write(host_lists=content["host_lists"], host=result._host.get_name())
         if facts := content.get("ansible_facts", {}).get("api_key_rotation_result"):
             self.write(role_result=facts)
         if self.step == self.event["step"] and self.event["what"] == "killed_after":

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
+from ansible_collections.clouddb.control.plugins.module_utils._rotation.confirmation import id_of_list
 from ansible_collections.clouddb.control.plugins.modules import api_key_deployment, api_key_rotation
 from ansible_collections.clouddb.control.tests.unit.support.simulated_account import SimulatedAccount
 
@@ -64,8 +65,9 @@ class Rotations(RuleBasedStateMachine):
 
     def deployment(self, run: Run, host: str, step: str, **options: Any) -> dict[str, Any]:
         """The result of api_key_deployment on this host; empty if it fails."""
-        defaults: dict[str, Any] = {"key": None, "key_id": None, "plan": None, "variables": {}}
-        defaults |= {"previous": None, "fingerprint": None}
+        defaults: dict[str, Any] = {"key": None, "key_id": None, "variables": {}}
+        defaults |= {"previous": None, "fingerprint": None, "hosts": None, "older_keys": None, "host_lists": []}
+        defaults |= {"play_hosts_id": id_of_list(run.hosts)}
         params = {
             **defaults,
             "step": step,
@@ -83,7 +85,7 @@ class Rotations(RuleBasedStateMachine):
         finally:
             self.note_secret(host)
         if step in run.confirmations:
-            run.confirmations[step][host] = result["confirmation"]
+            run.confirmations[step][host] = result
         if step == "confirm":
             self.confirmed[host].add(options["key"])
         elif step == "roll_back":
@@ -104,7 +106,8 @@ class Rotations(RuleBasedStateMachine):
             "name": "deploy-{timestamp}",
             "run": run.name,
             "variables": {},
-            "confirmations": list(confirmations.values()),
+            "confirmations": [result["confirmation"] for result in confirmations.values()],
+            "host_lists": [text for result in confirmations.values() for text in result["host_lists"]],
             "hosts": run.hosts,
             "other_hosts": [],
             "retired_hosts": [],
@@ -115,7 +118,6 @@ class Rotations(RuleBasedStateMachine):
             "errors": {},
             "key": None,
             "own_key": None,
-            "plan": None,
             **options,
         }
         try:
@@ -127,7 +129,7 @@ class Rotations(RuleBasedStateMachine):
         """The options about the key that the run has created."""
         if not run.created:
             return {}
-        return {"plan": run.plan["plan"], "key": run.created[1]}
+        return {"other_hosts": run.plan["hosts"], "key": run.created[1]}
 
     def pick(self, number: int) -> Run:
         return self.runs[number % len(self.runs)]
@@ -192,8 +194,8 @@ class Rotations(RuleBasedStateMachine):
         run = self.pick(number)
         if run.created and host in run.confirmations["inspect"] and host not in run.failed:
             key_id, key = run.created
-            options = {"plan": run.plan["plan"]}
-            fingerprint = run.confirmations["inspect"][host]["fingerprint"]
+            options = {name: run.plan[name] for name in ("hosts", "older_keys", "host_lists")}
+            fingerprint = run.confirmations["inspect"][host]["confirmation"]["fingerprint"]
             result = self.deployment(run, host, "deploy", key_id=key_id, key=key, fingerprint=fingerprint, **options)
             if result:
                 run.previous[host] = result["previous"]

@@ -5,12 +5,14 @@
 from __future__ import annotations
 
 import json
+import re
 import stat
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ansible_collections.clouddb.control.plugins.module_utils._rotation.confirmation import id_of_list
 from ansible_collections.clouddb.control.plugins.module_utils._rotation.record import checksum
 from ansible_collections.clouddb.control.plugins.modules import api_key_deployment, api_key_rotation
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
@@ -19,6 +21,11 @@ from ansible_collections.clouddb.control.tests.unit.support.return_values import
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
 HOSTS = ("web1", "web2")
+
+
+def deployed_by(plan: dict[str, Any]) -> dict[str, Any]:
+    """What the role passes from the plan to each host."""
+    return {name: plan[name] for name in ("hosts", "older_keys", "host_lists")}
 
 
 class Rotation:
@@ -40,14 +47,17 @@ class Rotation:
         self.outcomes.append(outcome)
         return outcome
 
-    def confirmations(self, step: str, **options: Any) -> list[dict[str, Any]]:
-        return [self.deployment(host, step, **options).success["confirmation"] for host in HOSTS]
+    def confirmations(self, step: str, **options: Any) -> dict[str, list[Any]]:
+        """What the hosts return, as the role passes it on."""
+        results = [self.deployment(host, step, play_hosts_id=id_of_list(HOSTS), **options).success for host in HOSTS]
+        lists = {text for result in results for text in result["host_lists"]}
+        return {"confirmations": [result["confirmation"] for result in results], "host_lists": sorted(lists)}
 
-    def rotation(self, step: str, confirmations: list[dict[str, Any]], **options: Any) -> Outcome:
+    def rotation(self, step: str, confirmations: dict[str, list[Any]], **options: Any) -> Outcome:
         common = {"base_url": self.sandbox.base_url, "api_key": self.sandbox.api_key, **self.run, "step": step}
         outcome = run_main(
             api_key_rotation,
-            {**common, "name": "deploy-{timestamp}", "confirmations": confirmations, "hosts": list(HOSTS), **options},
+            {**common, "name": "deploy-{timestamp}", **confirmations, "hosts": list(HOSTS), **options},
             check_mode=self.check_mode,
         )
         assert undocumented_fields(api_key_rotation, outcome.result) == []
@@ -64,11 +74,12 @@ class Rotation:
         plan = self.rotation("plan", inspected, max_age="0").success
         assert plan["reason"]
         self.create(plan)
-        for host, found in zip(HOSTS, inspected):
-            deployed = self.deployment(host, "deploy", fingerprint=found["fingerprint"], plan=plan["plan"])
+        for host, found in zip(HOSTS, inspected["confirmations"]):
+            deployed = self.deployment(host, "deploy", fingerprint=found["fingerprint"], **deployed_by(plan))
             assert deployed.success["changed"]
+            assert set(HOSTS).isdisjoint(re.findall(r"\w+", deployed.printed)), "the names of all hosts"
         self.confirmations("confirm")
-        return self.rotation("revoke", self.confirmations("commit"), plan=plan["plan"], **self.key).success
+        return self.rotation("revoke", self.confirmations("commit"), other_hosts=plan["hosts"], **self.key).success
 
 
 @pytest.fixture(autouse=True)
@@ -134,15 +145,13 @@ def test_deployment_over_another_key_and_its_rollback(sandbox: Sandbox, tmp_path
     for check_mode in (True, False):
         second.check_mode = check_mode
         fingerprint = inspected["confirmation"]["fingerprint"]
-        deployed = second.deployment("web1", "deploy", fingerprint=fingerprint, plan=plan["plan"]).success
+        deployed = second.deployment("web1", "deploy", fingerprint=fingerprint, **deployed_by(plan)).success
         assert deployed == {**deployed, "changed": True, "previous": first.key["key"]}
         written = first if check_mode else second
         assert (tmp_path / "web1").read_text(encoding="utf-8") == written.key["key"]
     confirmed = second.deployment("web1", "confirm").success
-    older = {
-        str(first.key["key_id"]): {"consumers": list(HOSTS), "sha256": checksum(first.key["key"]), "confirmed": False}
-    }
-    assert plan["plan"] == {"hosts": list(HOSTS), "older_keys": older}
+    older = [[first.key["key_id"], id_of_list(HOSTS), checksum(first.key["key"]), False]]
+    assert deployed_by(plan) == {"hosts": list(HOSTS), "older_keys": older, "host_lists": []}
     rolled_back = second.deployment("web1", "roll_back", previous=deployed["previous"]).success
     assert [result["changed"] for result in (inspected, confirmed, rolled_back)] == [False, False, True]
     assert rolled_back["confirmation"]["withdrawn"] == second.key["key_id"]
@@ -169,12 +178,12 @@ def test_invalid_options_of_the_rotation_are_named(sandbox: Sandbox, options: di
 @pytest.mark.parametrize(
     "options, problem",
     [
-        ({"step": "deploy"}, "key_id, key, fingerprint, plan"),
+        ({"step": "deploy"}, "key_id, key, fingerprint, hosts, older_keys"),
         ({"step": "commit"}, "key_id"),
         ({"step": "confirm"}, "confirm but all of the following are missing: key_id, key"),
         ({"step": "roll_back"}, "roll_back but all of the following are missing: key_id, key"),
         (
-            {"step": "deploy", "key": "", "key_id": 1, "fingerprint": "f", "plan": {}},
+            {"step": "deploy", "key": "", "key_id": 1, "fingerprint": "f", "hosts": [], "older_keys": []},
             "key: must not be empty",
         ),
         ({"step": "inspect", "record": None}, "record: is required with dest. Set the path of a file for the record."),

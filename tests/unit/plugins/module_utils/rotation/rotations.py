@@ -12,6 +12,7 @@ import pytest
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
 from ansible_collections.clouddb.control.plugins.module_utils._rotation.confirmation import (
     Confirmation,
+    id_of_list,
     run_from,
 )
 from ansible_collections.clouddb.control.plugins.module_utils._rotation.record import (
@@ -68,13 +69,15 @@ def confirmation(account: SimulatedAccount, host: str, key_id: int | None, **fie
 
 
 def run(account: SimulatedAccount, step: str, *found: Confirmation, check_mode: bool = False, **options: Any) -> Any:
+    results = [one.as_result(id_of_list(options.get("hosts", ["web1", "web2"]))) for one in found]
     params = {
         "step": step,
         "name": "deploy-{timestamp}",
         "run": "run",
         "variables": {},
-        "confirmations": [one.as_dict() for one in found],
+        "confirmations": [result["confirmation"] for result in results],
         "hosts": ["web1", "web2"],
+        "host_lists": [text for result in results for text in result["host_lists"]],
         "other_hosts": [],
         "retired_hosts": [],
         "own_key": None,
@@ -84,7 +87,6 @@ def run(account: SimulatedAccount, step: str, *found: Confirmation, check_mode: 
         "tags": [],
         "key_id": None,
         "key": None,
-        "plan": None,
         "errors": {},
         **options,
     }

@@ -4,13 +4,20 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption
-from ansible_collections.clouddb.control.plugins.module_utils._rotation.confirmation import Run, current_confirmations
+from ansible_collections.clouddb.control.plugins.module_utils._rotation.confirmation import (
+    Run,
+    confirmations_from,
+    current_confirmations,
+    id_of_list,
+    keys_with_ids,
+)
 from ansible_collections.clouddb.control.plugins.module_utils._rotation.record import KnownKey, checksum
 from ansible_collections.clouddb.control.tests.unit.plugins.module_utils.rotation.rotations import (
     Keys,
@@ -29,7 +36,7 @@ def test_first_key(account: SimulatedAccount) -> None:
     plan = run(account, "plan", *both(account, None))
     assert plan["reason"] == "there is no key of this name yet"
     assert plan["name"] == "deploy-20261121T080000Z"
-    assert (plan["api_key"], plan["plan"]["hosts"], plan["revoke"]) == (None, ["web1", "web2"], False)
+    assert (plan["api_key"], plan["hosts"], plan["revoke"]) == (None, ["web1", "web2"], False)
 
 
 def test_newest_key_that_all_hold_is_kept(keys: Keys) -> None:
@@ -37,10 +44,8 @@ def test_newest_key_that_all_hold_is_kept(keys: Keys) -> None:
     plan = run(account, "plan", *both(account, ids[-1]), grace_period=100.0)
     assert (plan["reason"], plan["api_key"]["id"], plan["revoke"]) == ("", ids[-1], True)
     assert 99 < plan["grace_period"] <= 100
-    assert plan["plan"]["older_keys"] == {
-        str(key_id): {"consumers": ["web1", "web2"], "sha256": checksum(account.secrets[key_id]), "confirmed": False}
-        for key_id in ids
-    }
+    older_keys = {key_id: KnownKey(["web1", "web2"], checksum(account.secrets[key_id])) for key_id in ids}
+    assert (plan["older_keys"], plan["host_lists"]) == keys_with_ids(older_keys, id_of_list(["web1", "web2"]))
 
 
 @pytest.mark.parametrize("max_age, is_old", [("60", True), ("1m", True), ("0", True), ("30d", False), ("1.5h", False)])
@@ -113,17 +118,40 @@ def test_messages_name_five_hosts_at_most(keys: Keys) -> None:
     assert error.details["hosts"] == hosts
 
 
+def test_confirmations_do_not_grow_with_the_number_of_hosts(keys: Keys) -> None:
+    """Each host's arguments and results would have the names of all hosts."""
+    account, ids = keys
+    sizes = set()
+    for number in (10, 1000):
+        hosts = [f"web{index:04}" for index in range(number)]
+        found = [confirmation(account, host, ids[-1], known_keys=known(account, ids, *hosts)) for host in hosts[:3]]
+        results = [one.as_result(id_of_list(hosts)) for one in found]
+        assert [result["host_lists"] for result in results] == [[]] * 3
+        sizes |= {len(json.dumps(result)) for result in results}
+        # In a play with other hosts, it is one list for all keys.
+        assert [len(one.as_result(id_of_list(hosts[1:]))["host_lists"]) for one in found] == [1] * 3
+        assert run(account, "plan", found[0], hosts=hosts[:1])["hosts"] == hosts
+    assert len(sizes) == 1 and max(sizes) < 1200
+
+
+def test_confirmations_of_earlier_runs_need_no_lists(keys: Keys) -> None:
+    """A later play in the same playbook has other hosts, and the results of the former one are still registered."""
+    account, ids = keys
+    former = confirmation(account, "web1", ids[-1]).as_result(id_of_list(["web1", "web2"]))["confirmation"]
+    assert confirmations_from([former], Run("later", {}), ["db1"], []) == []
+
+
 def test_retired_hosts_are_not_expected(keys: Keys) -> None:
     account, ids = keys
     one, _other = both(account, ids[-1])
     plan = run(account, "plan", one, hosts=["web1"], retired_hosts=["web1", "web2"])
-    assert plan["plan"]["hosts"] == ["web1"]
+    assert plan["hosts"] == ["web1"]
 
 
 def test_hosts_of_revoked_keys_are_not_expected(keys: Keys) -> None:
     account, ids = keys
     found = [one._replace(known_keys={**one.known_keys, 999: KnownKey(["gone"], "")}) for one in both(account, ids[-1])]
-    assert run(account, "plan", *found)["plan"]["hosts"] == ["web1", "web2"]
+    assert run(account, "plan", *found)["hosts"] == ["web1", "web2"]
 
 
 @pytest.mark.parametrize(("own", "others"), [({"keep": 1}, {"keep": 2}), ({"keep": 1}, {}), ({}, {"keep": 1})])
@@ -143,7 +171,7 @@ def test_variables_that_differ_are_refused(keys: Keys, own: dict[str, Any], othe
 def test_without_records_the_user_names_the_hosts(account: SimulatedAccount) -> None:
     found = both(account, None, has_file=False, has_record=False, known_keys={})
     assert "Set api_key_rotation_consumers" in str(refusal(account, "plan", *found))
-    assert run(account, "plan", *found, other_hosts=["web1", "web2"])["plan"]["hosts"] == ["web1", "web2"]
+    assert run(account, "plan", *found, other_hosts=["web1", "web2"])["hosts"] == ["web1", "web2"]
 
 
 @pytest.mark.parametrize("never", [None, "0001-01-01T00:00:00Z"])
