@@ -90,7 +90,7 @@ def test_when_a_task_runs_in_a_fork(playbook: Playbook, tmp_path: Path) -> None:
     (shells := playbook.folder / "shell_plugins").mkdir()
     (shells / "other.py").write_text(
         'DOCUMENTATION = "name: other\\nextends_documentation_fragment: [shell_common]"\n'
-        "from ansible.plugins.shell import sh\nclass ShellModule(sh.ShellModule): SHELL_FAMILY = 'other'\n"
+        "from ansible.plugins.shell import sh\nclass ShellModule(sh.ShellModule): SHELL_FAMILY, COMPATIBLE_SHELLS = 'other', frozenset()\n"
     )
     ran = playbook.run(WAYS, "-vvv")
     output = re.sub(r"\(/[^)]*\)", "(OTHER)", ran.stdout)
@@ -99,6 +99,12 @@ def test_when_a_task_runs_in_a_fork(playbook: Playbook, tmp_path: Path) -> None:
     )
     found = {name.partition(": ")[0]: way for name, way in ways(output).items() if name != "set"}
     assert found == expected, ran.stdout + ran.stderr
+
+
+def test_files_that_are_kept(playbook: Playbook) -> None:
+    play = {"hosts": "own", "gather_facts": False, "tasks": [{"name": "kept", "clouddb.control.project_info": {}}]}
+    ran = playbook.run(yaml.safe_dump([play]), "-vvv", ANSIBLE_KEEP_REMOTE_FILES="1")
+    assert ways(ran.stdout) == {"kept": "ANSIBLE_KEEP_REMOTE_FILES is set."}
 
 
 def test_a_task_runs_whatever_is_missing_in_ansible(playbook: Playbook) -> None:
