@@ -140,7 +140,7 @@ def test_secrets_are_registered_and_their_values_returned(fails: bool) -> None:
         client.masker.hide(key, uri, "short", "*" * 8)
         result = {"key": key, "address": f"https://example.com/?key={quote(key)}", "other": "short p@ss/word"}
         if fails:
-            raise ClouddbError("failed", result=result)
+            raise ClouddbError("unexpected", "failed", result=result)
         return result
 
     outcome = outcome_of(run)
