@@ -121,7 +121,9 @@ class ControlModule(AnsibleModule):
 
     def log(self, msg: str, log_args: Optional[dict[str, Any]] = None) -> None:
         """Write to the system's log, for example the options, in which Ansible masks the key only."""
-        super().log(masked_text(msg), log_args and walk(log_args, masked_text))
+        if self._options_may_hold_secrets():
+            msg, log_args = masked_text(msg), log_args and walk(log_args, masked_text)
+        super().log(msg, log_args)
 
     def fail_json(self, msg: str, **result: Any) -> None:
         """End the task as failed."""
@@ -133,11 +135,14 @@ class ControlModule(AnsibleModule):
 
     def exit_json(self, **result: Any) -> None:
         """End the task as succeeded."""
-        # The connection options were checked: they hold no secret but the key, which Ansible censors.
-        own = {name: value for name, value in self.params.items() if name not in CONNECTION_OPTIONS}
-        if may_hold_secrets(json.dumps(own, default=str).encode(), ()):
+        if self._options_may_hold_secrets():
             self._mask_options()
         super().exit_json(**result)
+
+    def _options_may_hold_secrets(self) -> bool:
+        # The connection options are checked: they hold no secret but the key, which Ansible censors.
+        own = {name: value for name, value in self.params.items() if name not in CONNECTION_OPTIONS}
+        return may_hold_secrets(json.dumps(own, default=str).encode(), ())
 
     def _mask_options(self) -> None:
         """Mask the secrets in the options, which Ansible shows with -vvv."""
