@@ -46,7 +46,10 @@ NOT_RUN = {
         "$ ansible-rulebook --rulebook clouddb.control.operations --inventory localhost.yml",
     ): "It runs until it is interrupted; tests/eda runs it.",
     ("eda", "clouddb:"): "It shows an event.",
-    ("keys", "create ──►  deploy ──►  confirm ──►  grace period ──►  revoke"): "It shows the steps of a rotation.",
+    (
+        "key_rotation",
+        "create ──►  deploy ──►  confirm ──►  grace period ──►  revoke",
+    ): "It shows the steps of a rotation.",
     (
         "architecture",
         "playbook task            inventory source      rulebook          role account_report",
