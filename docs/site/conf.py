@@ -9,6 +9,7 @@ author = "clouddb.control contributors"
 copyright = author
 
 extensions = ["sphinx.ext.intersphinx", "sphinx_antsibull_ext"]
+antsibull_ext_color_scheme = "default-autodark"
 default_role = "any"
 highlight_language = "YAML+Jinja"
 pygments_style = "ansible"

@@ -77,9 +77,10 @@ class Page:
             raise RuntimeError(evaluated["exceptionDetails"]["exception"]["description"])
         return evaluated["result"].get("value")
 
-    def emulate(self, width: int) -> None:
-        """Set the width of the window in pixels."""
+    def emulate(self, width: int, scheme: str = "light") -> None:
+        """Set the width of the window in pixels, and the color scheme that the user prefers."""
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
+        self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
 
     def console_messages(self) -> list[str]:
         """The console messages and the exceptions."""

@@ -58,7 +58,6 @@ def draw(page: Page, folder: Path) -> bytes:
         done = run_role(folder, service, variables)
     if done.returncode:
         raise SystemExit(done.stdout)
-    page.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "light"}])
     page.emulate(int(SIZE["width"]))
     page.open(folder / "account.html")
     picture = page.call("Page.captureScreenshot", format="png", clip=SIZE, captureBeyondViewport=True)["data"]

@@ -95,3 +95,57 @@ def test_menu_has_sections(browser: Page, pages: list[Path]) -> None:
         assert menu["Guides"][0] == "getting_started" and "waiting" in menu["Guides"]
         assert "api_key_module" in menu["Modules"] and "fault_matrix" in menu["Background"]
         assert "api_key_deployment_module" in menu["Internal"]
+
+
+# Text whose contrast to its background is below the 4.5 that WCAG requires, apart from code, whose colors a filter changes.
+PALE = """
+(() => {
+  const numbers = color => color.match(/[\\d.]+/g).map(Number);
+  const background = element => {
+    const color = element ? numbers(getComputedStyle(element).backgroundColor) : [255, 255, 255, 1];
+    return color[3] === 0 ? background(element.parentElement) : color;
+  };
+  const luminance = color => color.slice(0, 3)
+    .map(part => part / 255).map(part => part <= 0.03928 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, part, index) => sum + part * [0.2126, 0.7152, 0.0722][index], 0);
+  const contrast = element => {
+    const [low, high] = [numbers(getComputedStyle(element).color), background(element)].map(luminance).sort((a, b) => a - b);
+    return (high + 0.05) / (low + 0.05);
+  };
+  const hasText = element => [...element.childNodes].some(node => node.nodeType === 3 && node.data.trim());
+  return [...document.querySelectorAll('.wy-nav-content *')]
+    .filter(element => element.getClientRects().length && hasText(element) && !element.closest('pre, .headerlink') && contrast(element) < 4.5)
+    .map(element => `${contrast(element).toFixed(1)} ${element.tagName} ${element.className} ${element.textContent.trim().slice(0, 40)}`);
+})()
+"""
+
+
+def named(pages: list[Path], name: str) -> Path:
+    return next(page for page in pages if page.name == name)
+
+
+@pytest.mark.parametrize("name", ["index.html", "waiting.html", "troubleshooting.html", "branch_module.html"])
+def test_dark_pages_are_readable(browser: Page, pages: list[Path], name: str) -> None:
+    browser.emulate(1280, "dark")
+    browser.open(named(pages, name))
+    assert (
+        browser.evaluate("getComputedStyle(document.querySelector('.wy-nav-content')).backgroundColor")
+        == "rgb(27, 31, 35)"
+    )
+    assert browser.evaluate(PALE) == []
+
+
+def test_front_page_begins_with_the_installation_and_a_playbook(browser: Page, pages: list[Path]) -> None:
+    browser.emulate(1280)
+    browser.open(named(pages, "index.html"))
+    ends = "[...document.querySelectorAll('[role=main] pre')].map(element => element.getBoundingClientRect().bottom)"
+    shown = browser.evaluate(ends)
+    assert len(shown) == 2 and max(shown) < 720
+
+
+def test_kinds_of_failures_fit_on_a_phone(browser: Page, pages: list[Path]) -> None:
+    browser.emulate(390)
+    browser.open(named(pages, "troubleshooting.html"))
+    rights = "[...document.querySelectorAll('table.stacked td')].map(cell => cell.getBoundingClientRect().right)"
+    shown = browser.evaluate(rights)
+    assert len(shown) > 60 and max(shown) <= 390
