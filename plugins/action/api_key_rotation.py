@@ -9,8 +9,8 @@ from typing import Any
 from ..plugin_utils._fork import ForkAction, load
 
 RENAMED = {
-    "api_key_rotation_hand_over_tasks": "api_key_rotation_deploy_tasks",
-    "api_key_rotation_take_back_tasks": "api_key_rotation_rollback_tasks",
+    "api_key_rotation_consumers": "api_key_rotation_hosts",
+    "api_key_rotation_former_consumers": "api_key_rotation_retired_hosts",
 }
 
 
@@ -24,7 +24,7 @@ class ActionModule(ForkAction):
         variables = task_vars or {}
         for name in RENAMED.keys() & variables.keys():
             self._display.deprecated(
-                f"The variable {name} is now {RENAMED[name]}.", version="2.0.0", collection_name="clouddb.control"
+                f"The variable {name} is now {RENAMED[name]}.", version="3.0.0", collection_name="clouddb.control"
             )
         strategy = str(self._task.get_play().strategy)
         # The strategy debug is linear as well, and so are those of other collections that are named so.

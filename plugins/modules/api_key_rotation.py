@@ -36,10 +36,10 @@ options:
       - V(plan) decides whether a new key is needed, and changes nothing.
       - V(revoke) revokes the keys older than O(key_id), if every host is committed to that key. In check mode without O(key_id), it returns what
         would be revoked after the creation of a new key.
-      - V(withdraw) revokes the new key O(key_id) if no host holds it, after its deployment has failed. The task always fails, with the errors of
+      - V(roll_back) revokes the new key O(key_id) if no host holds it, after its deployment has failed. The task always fails, with the errors of
         the hosts.
     type: str
-    choices: [plan, revoke, withdraw]
+    choices: [plan, revoke, roll_back]
     required: true
   name:
     description: Name of the keys, with V({timestamp}) as the placeholder for the creation time.
@@ -58,7 +58,7 @@ options:
     type: list
     elements: dict
     required: true
-  hosts:
+  play_hosts:
     description: Hosts of the play.
     type: list
     elements: str
@@ -68,8 +68,8 @@ options:
     type: list
     elements: str
     default: []
-  other_hosts:
-    description: Further hosts that use the key. Those in the records of the hosts are added. After O(step=plan), all that it returned as RV(hosts).
+  hosts:
+    description: Further hosts that use the key. Those in the records of the hosts are added. After O(step=plan), what it returned as RV(hosts).
     type: list
     elements: str
     default: []
@@ -79,7 +79,7 @@ options:
     elements: str
     default: []
   own_key:
-    description: Id or name of the task's own key. Not used with O(step=withdraw).
+    description: Id or name of the task's own key. Not used with O(step=roll_back).
     type: str
   max_age:
     description: Maximum age of the newest key.
@@ -102,10 +102,10 @@ options:
     description: Id of the newest key.
     type: int
   key:
-    description: Secret of the new key, for O(step=withdraw).
+    description: Secret of the new key, for O(step=roll_back).
     type: str
   errors:
-    description: Error messages by host, for O(step=withdraw).
+    description: Error messages by host, for O(step=roll_back).
     type: dict
     default: {}
 """
@@ -193,7 +193,7 @@ from ..module_utils._rotation.confirmation import (
     run_from,
 )
 from ..module_utils._rotation.plan import plan, rotation_of
-from ..module_utils._rotation.revocation import revoke, withdraw
+from ..module_utils._rotation.revocation import revoke, roll_back
 from ..module_utils._timestamps import MAX_AGE, duration
 
 
@@ -203,7 +203,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
     grace_period = duration(params, "grace_period")
     max_age = timedelta(seconds=duration(params, "max_age", largest=MAX_AGE))
     this_run, step = run_from(params, check_mode), params["step"]
-    reported = confirmations_from(params["confirmations"], this_run, params["hosts"], params["host_lists"])
+    reported = confirmations_from(params["confirmations"], this_run, params["play_hosts"], params["host_lists"])
     if step == "plan":
         require_same_variables(reported, this_run)
     scope = scope_from(params)
@@ -212,12 +212,12 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
     rotation = rotation_of(
         params["name"],
         listed,
-        [*params["hosts"], *params["other_hosts"]],
+        [*params["play_hosts"], *params["hosts"]],
         params["retired_hosts"],
         current_confirmations(reported, this_run, now),
         now,
         own_key_of(client, scope, listed, params["own_key"])["id"]
-        if params["own_key"] and step != "withdraw"
+        if params["own_key"] and step != "roll_back"
         else None,
         scope,
     )
@@ -225,20 +225,20 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
         return {**plan(rotation, params, max_age, grace_period), "check_mode": check_mode}
     if step == "revoke":
         return revoke(client, rotation, params["key_id"], params["keep"], grace_period, check_mode)
-    return withdraw(client, rotation, params["key_id"], params["key"], params["errors"], check_mode)
+    return roll_back(client, rotation, params["key_id"], params["key"], params["errors"], check_mode)
 
 
 def main() -> None:
     ControlModule(
         argument_spec={
-            "step": {"type": "str", "choices": ["plan", "revoke", "withdraw"], "required": True},
+            "step": {"type": "str", "choices": ["plan", "revoke", "roll_back"], "required": True},
             "name": {"type": "str", "required": True},
             "run": {"type": "str", "required": True},
             "variables": {"type": "dict", "default": {}},
             "confirmations": {"type": "list", "elements": "dict", "required": True},
-            "hosts": {"type": "list", "elements": "str", "default": []},
+            "play_hosts": {"type": "list", "elements": "str", "default": []},
             "host_lists": {"type": "list", "elements": "str", "default": []},
-            "other_hosts": {"type": "list", "elements": "str", "default": []},
+            "hosts": {"type": "list", "elements": "str", "default": []},
             "retired_hosts": {"type": "list", "elements": "str", "default": []},
             "own_key": {"type": "str", "no_log": False},
             **SCOPE_OPTIONS,
@@ -250,7 +250,7 @@ def main() -> None:
             "key": {"type": "str", "no_log": True},
             "errors": {"type": "dict", "default": {}},
         },
-        required_if=[("step", "withdraw", ["key_id", "key"])],
+        required_if=[("step", "roll_back", ["key_id", "key"])],
     ).run(run)
 
 

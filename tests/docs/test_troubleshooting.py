@@ -115,7 +115,7 @@ CASES: list[tuple[ModuleType, dict[str, Any], dict[str, Any] | None]] = [
     (api_key_policy, {"action": "revoke", "own_key": "nobody"}, None),
     (api_key, {"name": "other", "dest": "deploy's.key"}, None),
     (api_key, {"name": "other", "dest": "foreign.key"}, None),
-    (api_key_rotation, {"step": "plan", **ROTATION, "hosts": ["web2"], "inspected": {"web1": FILES}}, None),
+    (api_key_rotation, {"step": "plan", **ROTATION, "play_hosts": ["web2"], "inspected": {"web1": FILES}}, None),
     (api_key_rotation, {"step": "plan", **ROTATION, "foreign_key": True}, None),
     (
         api_key_rotation,
@@ -123,14 +123,14 @@ CASES: list[tuple[ModuleType, dict[str, Any], dict[str, Any] | None]] = [
             "step": "plan",
             **ROTATION,
             "foreign_key": True,
-            "other_hosts": ["web1"],
+            "hosts": ["web1"],
             "max_age": 0,
             "inspected": {"web1": {}},
         },
         None,
     ),
-    (api_key_rotation, {"step": "revoke", **ROTATION, "hosts": ["web1"], "unused_key": True}, None),
-    (api_key_rotation, {"step": "withdraw", **ROTATION, "key_id": 1, "key": "the-secret"}, None),
+    (api_key_rotation, {"step": "revoke", **ROTATION, "play_hosts": ["web1"], "unused_key": True}, None),
+    (api_key_rotation, {"step": "roll_back", **ROTATION, "key_id": 1, "key": "the-secret"}, None),
     (api_key_deployment, {"step": "deploy", **DEPLOYMENT}, None),
     (api_key_deployment, {"step": "deploy", **DEPLOYMENT, "host": "web2", "record": "web1.rotation"}, None),
     (project_info, {"name": "shpo", "required": True}, None),
@@ -198,7 +198,7 @@ def messages_of(sandbox: Sandbox, module: ModuleType, options: dict[str, Any], f
     if options.pop("foreign_key", False):
         assert sandbox.accepts(sandbox.api("POST", "/api_keys", {"key_name": name})["key"])
     if inspected := options.pop("inspected", {}):
-        options["hosts"] = [*options.get("hosts", []), *inspected]
+        options["play_hosts"] = [*options.get("play_hosts", []), *inspected]
         results = [inspection_of(sandbox, host, files) for host, files in inspected.items()]
         options["confirmations"] = [result["confirmation"] for result in results]
         options["host_lists"] = [text for result in results for text in result["host_lists"]]

@@ -10,7 +10,7 @@ from typing import Any
 ROLE = "clouddb.control.api_key_rotation"
 IGNORE_ERRORS = {"ignore_errors": True}
 IGNORE_UNREACHABLE = {"ignore_unreachable": True}
-ALL = {"api_key_rotation_consumers": ["web1", "web2", "web3"]}
+ALL = {"api_key_rotation_hosts": ["web1", "web2", "web3"]}
 RESCUE = {"rescue": [{"name": "Go on", "ansible.builtin.debug": {"msg": "rescued"}}]}
 
 

@@ -62,7 +62,7 @@ def test_host_that_no_longer_uses_the_key(account: Account) -> None:
     account.restore("rotated", tasks=False)
     account.hosts = ("web1", "web2")
 
-    run = account.run(api_key_rotation_former_consumers=["web3"])
+    run = account.run(api_key_rotation_retired_hosts=["web3"])
 
     assert run.status == 0, run.end()
     assert complete(account)

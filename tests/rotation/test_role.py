@@ -247,7 +247,7 @@ def test_new_key_that_the_service_rejects(account: Account) -> None:
 
 def test_deployment_by_tasks_only(account: Account) -> None:
     account.restore("empty", tasks=True)
-    only_tasks = {"api_key_rotation_dest": "", "api_key_rotation_consumers": list(HOSTS)}
+    only_tasks = {"api_key_rotation_dest": "", "api_key_rotation_hosts": list(HOSTS)}
     vaults = [account.files_folder / f"{host}.vault" for host in HOSTS]
 
     def held() -> set[int]:
@@ -413,16 +413,21 @@ def test_condition_that_excludes_the_first_host(account: Account) -> None:
 
 
 def test_former_names_of_variables(account: Account) -> None:
-    account.restore("rotated", tasks=True)
-    variables = account.variables(tasks=True)
-    former = {
-        "hand_over": variables.pop("api_key_rotation_deploy_tasks"),
-        "take_back": variables.pop("api_key_rotation_rollback_tasks"),
-    }
-    variables |= {f"api_key_rotation_{name}_tasks": files for name, files in former.items()}
+    account.restore("rotated", tasks=False)
+    account.hosts = ("web1", "web2")
 
-    run = succeeded(account.play(PLAIN.playbook(variables)))
+    failed(account.run(api_key_rotation_consumers=["web1", "web4"]), "web3 and web4 did not report")
+    run = succeeded(account.run(api_key_rotation_consumers=["web1"], api_key_rotation_former_consumers=["web3"]))
 
-    vaults = [(account.files_folder / f"{host}.vault").read_text().split()[0] for host in HOSTS]
-    assert list(map(int, vaults)) == ids(account) * 3
-    assert all(f"api_key_rotation_{name}_tasks is now" in run.output for name in former)
+    assert ids(account) == [run.result()["api_key"]["id"]]
+    assert all(f"api_key_rotation_{name} is now" in run.output for name in ("consumers", "former_consumers"))
+
+
+@pytest.mark.parametrize("name", ["hand_over", "take_back"])
+def test_removed_names_of_variables(account: Account, name: str) -> None:
+    """A vault that these tasks wrote to would keep the key that is revoked."""
+    account.restore("rotated", tasks=False)
+    before = observe(account)
+
+    failed(account.run(**{f"api_key_rotation_{name}_tasks": []}), f"api_key_rotation_{name}_tasks: removed. Use")
+    assert observe(account) == before

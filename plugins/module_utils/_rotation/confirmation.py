@@ -33,7 +33,7 @@ class Confirmation(NamedTuple):
     whether the service accepted that content at C(checked_at), by the service's clock (None: there is no content),
     C(key_id) the key that it is, where that is known. C(state) and C(deployed_at) are from the record. C(return_sha256) is
     the checksum of what a rollback may still restore. C(known_keys) are those of the record. C(fingerprint) changes
-    whenever the file or the record changes. C(withdrawn) is the id of the key that was rolled back, and can't be deployed
+    whenever the file or the record changes. C(rolled_back) is the id of the key that was rolled back, and can't be deployed
     to the host again.
     """
 
@@ -51,7 +51,7 @@ class Confirmation(NamedTuple):
     return_sha256: str | None
     known_keys: dict[int, KnownKey]
     fingerprint: str
-    withdrawn: int | None
+    rolled_back: int | None
     tasks_rolled_back: bool = False
 
     def as_result(self, play_hosts_id: str | None) -> Result:

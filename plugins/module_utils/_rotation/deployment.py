@@ -151,7 +151,7 @@ class Host(NamedTuple):
             return_sha256=record.previous.sha256 if record.previous else None,
             known_keys=record.keys,
             fingerprint=found.fingerprint,
-            withdrawn=record.withdrawn,
+            rolled_back=record.rolled_back,
         )
 
 
@@ -251,11 +251,11 @@ def roll_back(client: Client, host: Host, key: NewKey, secret: str | None) -> tu
         if record is None:
             # This also changes the fingerprint, by which this run could deploy the key later.
             kept = found.record or Record(key.id, None, DEPLOYING, None, None, {}, path=host.path)
-            host.write_record(kept.with_confirmed(key.id, False)._replace(withdrawn=key.id))
-            return False, host.confirmation(client)._replace(withdrawn=key.id)
+            host.write_record(kept.with_confirmed(key.id, False)._replace(rolled_back=key.id))
+            return False, host.confirmation(client)._replace(rolled_back=key.id)
         if record.state == COMMITTED or not _restore_file(client, host, record.previous, secret):
             return False, host.confirmation(client)
-        host.write_record(_previous_record(record).with_confirmed(key.id, False)._replace(withdrawn=key.id))
+        host.write_record(_previous_record(record).with_confirmed(key.id, False)._replace(rolled_back=key.id))
         return True, host.confirmation(client)
 
 

@@ -143,11 +143,11 @@ def plan(rotation: Rotation, params: Mapping[str, Any], max_age: timedelta, grac
             f"The run is limited to or by tags ({', '.join(params['tags'])}), which may skip the deployment tasks. No key was "
             "created or revoked. Run the play without tags.",
         )
-    if not rotation.all_have_records() and not params["other_hosts"]:
+    if not rotation.all_have_records() and not params["hosts"]:
         raise ClouddbError(
             "rotation_refused",
             "The key is deployed by tasks only, and without a record nothing shows who uses it. No key was created or "
-            "revoked. Set api_key_rotation_consumers to the hosts that use the key, or set api_key_rotation_record.",
+            "revoked. Set api_key_rotation_hosts to the hosts that use the key, or set api_key_rotation_record.",
         )
     reason = _reason_for_new_key(rotation, max_age)
     if reason and missing:
@@ -155,7 +155,7 @@ def plan(rotation: Rotation, params: Mapping[str, Any], max_age: timedelta, grac
             "rotation_refused",
             f"A new key is needed: {reason}. {_missing_text(rotation, missing)} No key was created or revoked. Make "
             "every host reachable and include it in the play, without limit, serial, when or AWX job slicing. Add hosts that no "
-            "longer use the key to api_key_rotation_former_consumers.",
+            "longer use the key to api_key_rotation_retired_hosts.",
             {"hosts": missing},
         )
     older_keys = keys if reason else keys[:-1]

@@ -49,7 +49,7 @@ class KnownKey(NamedTuple):
 class Record(NamedTuple):
     """The latest deployment: key C(key_id) in a file with this C(sha256) (None: deployed by tasks only).
 
-    C(keys) are the keys that were not revoked, by id. C(withdrawn) is the id of the key that was rolled back last, and
+    C(keys) are the keys that were not revoked, by id. C(rolled_back) is the id of the key that was rolled back last, and
     must not be deployed again. C(host) is the name of the host that the key was deployed to last, and C(path) that of the
     file, if any.
     """
@@ -60,7 +60,7 @@ class Record(NamedTuple):
     deployed_at: str | None
     previous: Previous | None
     keys: dict[int, KnownKey]
-    withdrawn: int | None = None
+    rolled_back: int | None = None
     host: str | None = None
     path: str | None = None
 
@@ -74,10 +74,10 @@ class Record(NamedTuple):
         return self._replace(keys={**self.keys, **known})
 
     def as_text(self) -> str:
-        """The record as the JSON that its file has, in which version 1.1.0 calls the hosts C(consumers)."""
+        """The record as the JSON that its file has."""
         previous = self.previous._asdict() if self.previous else None
         keys = {
-            str(key_id): {"consumers": key.hosts, "sha256": key.sha256, "confirmed": key.confirmed}
+            str(key_id): {"hosts": key.hosts, "sha256": key.sha256, "confirmed": key.confirmed}
             for key_id, key in sorted(self.keys.items())
         }
         return json.dumps({**self._asdict(), "previous": previous, "keys": keys}, indent=2) + "\n"
@@ -108,18 +108,15 @@ def read_record(file: SecretFile) -> Record | None:
 
 
 def _parse(data: Any) -> Record:
+    """The record. One of version 1.1.0 has other names, and neither the host, the path nor whether a key is confirmed."""
     record = Record(
         int(data["key_id"]),
         data["sha256"],
         str(data["state"]),
         data["deployed_at"],
         Previous(**data["previous"]) if data["previous"] else None,
-        {
-            # Missing in a record of version 1.1.0: whether the key is confirmed, the host and the path.
-            int(key_id): KnownKey(list(map(str, key["consumers"])), str(key["sha256"]), bool(key.get("confirmed")))
-            for key_id, key in data["keys"].items()
-        },
-        data["withdrawn"],
+        {int(key_id): _parse_key(key) for key_id, key in data["keys"].items()},
+        data["rolled_back"] if "rolled_back" in data else data["withdrawn"],
         data.get("host"),
         data.get("path"),
     )
@@ -129,6 +126,11 @@ def _parse(data: Any) -> Record:
         # Version 1.1.0 records it for the latest key only.
         return record.with_confirmed(int(data["key_id"]), True)
     return record
+
+
+def _parse_key(data: Any) -> KnownKey:
+    hosts = data["hosts"] if "hosts" in data else data["consumers"]
+    return KnownKey([str(name) for name in hosts], str(data["sha256"]), bool(data.get("confirmed")))
 
 
 def checksum(secret: str) -> str:

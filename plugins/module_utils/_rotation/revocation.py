@@ -80,7 +80,7 @@ def _ids(keys: Sequence[Key]) -> list[int]:
     return [key["id"] for key in keys]
 
 
-def withdraw(
+def roll_back(
     client: Client, rotation: Rotation, key_id: int, secret: str, errors: Mapping[str, str], check_mode: bool
 ) -> NoReturn:
     """Revoke the new key if every host has confirmed that it no longer holds it. Always raises ClouddbError.
@@ -97,7 +97,7 @@ def withdraw(
     if restored:
         texts.append(f"Rolled back: {names_text(restored)}.")
     key = next((key for key in [*rotation.keys, *rotation.foreign_keys] if key["id"] == key_id), None)
-    texts.append(_withdrawal(client, key_id, key, rotation.scope, holding, check_mode))
+    texts.append(_revocation(client, key_id, key, rotation.scope, holding, check_mode))
     raise ClouddbError(
         "rotation_failed",
         f"Key {key_id} could not be deployed to all hosts. {' '.join(texts)} The older keys are unchanged. Fix the errors and run "
@@ -106,7 +106,7 @@ def withdraw(
     )
 
 
-def _withdrawal(
+def _revocation(
     client: Client, key_id: int, key: Key | None, scope: KeyScope, holding: Sequence[str], check_mode: bool
 ) -> str:
     """Revoke the key unless hosts may hold it; the sentence that says so."""
@@ -163,6 +163,6 @@ def _cannot_hold(confirmation: Confirmation | None, key_id: int, secret: str) ->
     return (
         confirmation is not None
         and confirmation.tasks_rolled_back
-        and confirmation.withdrawn == key_id
+        and confirmation.rolled_back == key_id
         and checksum(secret) not in (confirmation.sha256, confirmation.return_sha256)
     )

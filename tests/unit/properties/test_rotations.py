@@ -100,7 +100,7 @@ class Rotations(RuleBasedStateMachine):
 
     def rotation(self, run: Run, step: str, **options: Any) -> dict[str, Any]:
         """The result of api_key_rotation; empty if it fails."""
-        confirmations = run.confirmations[{"plan": "inspect", "revoke": "commit", "withdraw": "roll_back"}[step]]
+        confirmations = run.confirmations[{"plan": "inspect", "revoke": "commit", "roll_back": "roll_back"}[step]]
         params = {
             "step": step,
             "name": "deploy-{timestamp}",
@@ -108,8 +108,8 @@ class Rotations(RuleBasedStateMachine):
             "variables": {},
             "confirmations": [result["confirmation"] for result in confirmations.values()],
             "host_lists": [text for result in confirmations.values() for text in result["host_lists"]],
-            "hosts": run.hosts,
-            "other_hosts": [],
+            "play_hosts": run.hosts,
+            "hosts": [],
             "retired_hosts": [],
             "max_age": "0",
             "keep": 0,
@@ -129,7 +129,7 @@ class Rotations(RuleBasedStateMachine):
         """The options about the key that the run has created."""
         if not run.created:
             return {}
-        return {"other_hosts": run.plan["hosts"], "key": run.created[1]}
+        return {"hosts": run.plan["hosts"], "key": run.created[1]}
 
     def pick(self, number: int) -> Run:
         return self.runs[number % len(self.runs)]
@@ -163,7 +163,7 @@ class Rotations(RuleBasedStateMachine):
             elif step == 6:
                 self.revoke(number, keep)
             elif step == 7:
-                self.withdraw(number)
+                self.revoke_the_new_key(number)
             else:
                 action = {0: self.inspect, 3: self.deploy, 4: self.confirm, 5: self.commit}[step]
                 for host in online:
@@ -244,10 +244,10 @@ class Rotations(RuleBasedStateMachine):
 
     @precondition(lambda self: self.runs)
     @rule(number=st.integers(0, 2))
-    def withdraw(self, number: int) -> None:
+    def revoke_the_new_key(self, number: int) -> None:
         run = self.pick(number)
         if run.created:
-            self.rotation(run, "withdraw", **self.new_key(run), key_id=run.created[0])
+            self.rotation(run, "roll_back", **self.new_key(run), key_id=run.created[0])
 
     # What else happens
 

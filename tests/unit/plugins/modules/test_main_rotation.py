@@ -57,7 +57,7 @@ class Rotation:
         common = {"base_url": self.sandbox.base_url, "api_key": self.sandbox.api_key, **self.run, "step": step}
         outcome = run_main(
             api_key_rotation,
-            {**common, "name": "deploy-{timestamp}", **confirmations, "hosts": list(HOSTS), **options},
+            {**common, "name": "deploy-{timestamp}", **confirmations, "play_hosts": list(HOSTS), **options},
             check_mode=self.check_mode,
         )
         assert undocumented_fields(api_key_rotation, outcome.result) == []
@@ -79,7 +79,7 @@ class Rotation:
             assert deployed.success["changed"]
             assert set(HOSTS).isdisjoint(re.findall(r"\w+", deployed.printed)), "the names of all hosts"
         self.confirmations("confirm")
-        return self.rotation("revoke", self.confirmations("commit"), other_hosts=plan["hosts"], **self.key).success
+        return self.rotation("revoke", self.confirmations("commit"), hosts=plan["hosts"], **self.key).success
 
 
 @pytest.fixture(autouse=True)
@@ -125,11 +125,11 @@ def test_confirmations_of_check_mode_are_no_others(sandbox: Sandbox, tmp_path: P
     assert real.rotation("plan", real.confirmations("inspect")).success["check_mode"] is False
 
 
-def test_withdrawal_fails_with_the_errors(sandbox: Sandbox, tmp_path: Path) -> None:
+def test_rollback_fails_with_the_errors(sandbox: Sandbox, tmp_path: Path) -> None:
     run = Rotation(sandbox, tmp_path, "run")
     run.create(run.rotation("plan", run.confirmations("inspect")).success)
     confirmations = run.confirmations("roll_back", tasks_rolled_back=True)
-    outcome = run.rotation("withdraw", confirmations, errors={"web1": "the disk is full"}, **run.key)
+    outcome = run.rotation("roll_back", confirmations, errors={"web1": "the disk is full"}, **run.key)
     assert outcome.failure["kind"] == "rotation_failed"
     assert not sandbox.accepts(run.key["key"])
     assert run.key["key"] not in outcome.printed
@@ -154,15 +154,15 @@ def test_deployment_over_another_key_and_its_rollback(sandbox: Sandbox, tmp_path
     assert deployed_by(plan) == {"hosts": list(HOSTS), "older_keys": older, "host_lists": []}
     rolled_back = second.deployment("web1", "roll_back", previous=deployed["previous"]).success
     assert [result["changed"] for result in (inspected, confirmed, rolled_back)] == [False, False, True]
-    assert rolled_back["confirmation"]["withdrawn"] == second.key["key_id"]
+    assert rolled_back["confirmation"]["rolled_back"] == second.key["key_id"]
     assert (tmp_path / "web1").read_text(encoding="utf-8") == first.key["key"]
 
 
 @pytest.mark.parametrize(
     "options, problem",
     [
-        ({"step": "withdraw"}, "withdraw but all of the following are missing: key_id, key"),
-        ({"other_hosts": [" "]}, "other_hosts: must not be empty"),
+        ({"step": "roll_back"}, "roll_back but all of the following are missing: key_id, key"),
+        ({"hosts": [" "]}, "hosts: must not be empty"),
         ({"retired_hosts": [" "]}, "retired_hosts: must not be empty"),
         ({"max_age": "99999999d"}, "max_age: "),
         ({"key_id": "x"}, "key_id"),

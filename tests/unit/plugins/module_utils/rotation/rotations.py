@@ -62,23 +62,23 @@ def confirmation(account: SimulatedAccount, host: str, key_id: int | None, **fie
             "return_sha256": None,
             "known_keys": known(account, list(account.keys)),
             "fingerprint": "",
-            "withdrawn": None,
+            "rolled_back": None,
             **fields,
         }
     )
 
 
 def run(account: SimulatedAccount, step: str, *found: Confirmation, check_mode: bool = False, **options: Any) -> Any:
-    results = [one.as_result(id_of_list(options.get("hosts", ["web1", "web2"]))) for one in found]
+    results = [one.as_result(id_of_list(options.get("play_hosts", ["web1", "web2"]))) for one in found]
     params = {
         "step": step,
         "name": "deploy-{timestamp}",
         "run": "run",
         "variables": {},
         "confirmations": [result["confirmation"] for result in results],
-        "hosts": ["web1", "web2"],
+        "play_hosts": ["web1", "web2"],
         "host_lists": [text for result in results for text in result["host_lists"]],
-        "other_hosts": [],
+        "hosts": [],
         "retired_hosts": [],
         "own_key": None,
         "max_age": "30d",

@@ -224,7 +224,7 @@ def test_rollback_restores_file_and_record(rotated: tuple[Deployment, NewKey]) -
     assert is_restored
     assert host.secret == old.secret
     assert stat.S_IMODE(host.path.stat().st_mode) == 0o640
-    assert (confirmation.key_id, confirmation.state, confirmation.withdrawn) == (old.id, COMMITTED, new.id)
+    assert (confirmation.key_id, confirmation.state, confirmation.rolled_back) == (old.id, COMMITTED, new.id)
     assert confirmation.return_sha256 is None
 
 
@@ -242,7 +242,7 @@ def test_rollback_keeps_the_new_key_if_the_previous_one_is_revoked(rotated: tupl
     del host.account.keys[old.id]
     is_restored, confirmation = host.roll_back(new)
     assert (is_restored, host.secret, confirmation.sha256) == (False, new.secret, checksum(new.secret))
-    assert confirmation.withdrawn is None
+    assert confirmation.rolled_back is None
 
 
 def test_rollback_keeps_an_edited_file(rotated: tuple[Deployment, NewKey]) -> None:
@@ -251,7 +251,7 @@ def test_rollback_keeps_an_edited_file(rotated: tuple[Deployment, NewKey]) -> No
     host.deploy(new)
     host.path.write_text("edited-by-hand", encoding="utf-8")
     is_restored, confirmation = host.roll_back(new)
-    assert (is_restored, host.secret, confirmation.withdrawn) == (False, "edited-by-hand", new.id)
+    assert (is_restored, host.secret, confirmation.rolled_back) == (False, "edited-by-hand", new.id)
 
 
 @pytest.mark.parametrize("step", ["inspect", "deploy", "confirm", "commit", "roll_back"])
@@ -290,7 +290,12 @@ def test_committed_key_is_not_rolled_back(rotated: tuple[Deployment, NewKey]) ->
     host, _old = rotated
     new = host.rotate()
     is_restored, confirmation = host.roll_back(new)
-    assert (is_restored, host.secret, confirmation.key_id, confirmation.withdrawn) == (False, new.secret, new.id, None)
+    assert (is_restored, host.secret, confirmation.key_id, confirmation.rolled_back) == (
+        False,
+        new.secret,
+        new.id,
+        None,
+    )
 
 
 def test_key_that_was_rolled_back_is_not_deployed(host: Deployment) -> None:
@@ -447,7 +452,7 @@ def test_each_step_returns_what_the_host_holds(rotated: tuple[Deployment, NewKey
         return_sha256=checksum(old.secret),
         known_keys={new.id: KnownKey(["web1", "web2"], checksum(new.secret), True)},
         fingerprint=confirmed.fingerprint,
-        withdrawn=None,
+        rolled_back=None,
     )
     committed = commit(host.client, host.host, new.id, new)
     assert committed == confirmed._replace(state=COMMITTED, return_sha256=None, checked_at=host.account.now())
@@ -480,8 +485,8 @@ def test_records_of_each_step(rotated: tuple[Deployment, NewKey]) -> None:
             "state": COMMITTED,
             "deployed_at": before["deployed_at"],
         },
-        "keys": {str(new.id): {"consumers": ["web1"], "sha256": checksum(new.secret), "confirmed": False}},
-        "withdrawn": None,
+        "keys": {str(new.id): {"hosts": ["web1"], "sha256": checksum(new.secret), "confirmed": False}},
+        "rolled_back": None,
         "host": "web1",
         "path": str(host.path),
     }
@@ -490,7 +495,7 @@ def test_records_of_each_step(rotated: tuple[Deployment, NewKey]) -> None:
     keys = {str(new.id): {**deploying["keys"][str(new.id)], "confirmed": True}}
     assert record_of(host) == {**deploying, "state": DEPLOYED, "deployed_at": confirmed.deployed_at, "keys": keys}
     host.roll_back(new)
-    assert record_of(host) == {**before, "keys": deploying["keys"], "withdrawn": new.id}
+    assert record_of(host) == {**before, "keys": deploying["keys"], "rolled_back": new.id}
 
 
 def test_record_of_a_rollback_to_a_secret_that_is_not_known(rotated: tuple[Deployment, NewKey]) -> None:
@@ -503,7 +508,7 @@ def test_record_of_a_rollback_to_a_secret_that_is_not_known(rotated: tuple[Deplo
     later.roll_back(new)
     record = record_of(later)
     assert later.secret == old.secret
-    assert (record["key_id"], record["state"], record["previous"], record["withdrawn"]) == (
+    assert (record["key_id"], record["state"], record["previous"], record["rolled_back"]) == (
         new.id,
         DEPLOYING,
         None,
@@ -545,7 +550,7 @@ def test_record_without_a_file(account: SimulatedAccount, tmp_path: Path) -> Non
     # Ansible may run the task again.
     for _attempt in range(2):
         is_restored, confirmation = roll_back(client, host, key, None)
-        assert (is_restored, confirmation.withdrawn, confirmation.key_id) == (True, key_id, key_id)
+        assert (is_restored, confirmation.rolled_back, confirmation.key_id) == (True, key_id, key_id)
 
 
 @pytest.mark.parametrize(

@@ -83,9 +83,9 @@ def test_key_that_is_not_confirmed_everywhere_is_replaced(keys: Keys, fields: di
     [
         ({}, "web2"),
         # Named by the record of web1.
-        ({"hosts": ["web1"]}, "web2"),
-        ({"hosts": ["web1"], "other_hosts": ["web2"], "retired_hosts": ["web2"]}, "web2"),
-        ({"hosts": ["web1"], "other_hosts": ["db1"], "retired_hosts": ["web2"]}, "db1"),
+        ({"play_hosts": ["web1"]}, "web2"),
+        ({"play_hosts": ["web1"], "hosts": ["web2"], "retired_hosts": ["web2"]}, "web2"),
+        ({"play_hosts": ["web1"], "hosts": ["db1"], "retired_hosts": ["web2"]}, "db1"),
     ],
 )
 def test_nothing_is_created_or_revoked_while_a_host_is_missing(
@@ -107,13 +107,13 @@ def test_missing_host_is_a_warning_while_no_key_is_needed(keys: Keys) -> None:
     assert plan["warnings"][0].startswith("web2 did not report in this run, but it uses this key (recorded on web1).")
     # Another host needs a new key, or the missing one, to which none was deployed.
     assert refusal(account, "plan", one._replace(accepted=False)).details == {"hosts": ["web2"]}
-    assert refusal(account, "plan", one, other, other_hosts=["web3"]).details == {"hosts": ["web3"]}
+    assert refusal(account, "plan", one, other, hosts=["web3"]).details == {"hosts": ["web3"]}
 
 
 def test_messages_name_five_hosts_at_most(keys: Keys) -> None:
     account, _ids = keys
     hosts = [f"web{number:03}" for number in range(200)]
-    error = refusal(account, "plan", hosts=hosts)
+    error = refusal(account, "plan", play_hosts=hosts)
     assert "web000, web001, web002, web003, web004 and 195 more did not report" in str(error)
     assert error.details["hosts"] == hosts
 
@@ -130,7 +130,7 @@ def test_confirmations_do_not_grow_with_the_number_of_hosts(keys: Keys) -> None:
         sizes |= {len(json.dumps(result)) for result in results}
         # In a play with other hosts, it is one list for all keys.
         assert [len(one.as_result(id_of_list(hosts[1:]))["host_lists"]) for one in found] == [1] * 3
-        assert run(account, "plan", found[0], hosts=hosts[:1])["hosts"] == hosts
+        assert run(account, "plan", found[0], play_hosts=hosts[:1])["hosts"] == hosts
     assert len(sizes) == 1 and max(sizes) < 1200
 
 
@@ -144,7 +144,7 @@ def test_confirmations_of_earlier_runs_need_no_lists(keys: Keys) -> None:
 def test_retired_hosts_are_not_expected(keys: Keys) -> None:
     account, ids = keys
     one, _other = both(account, ids[-1])
-    plan = run(account, "plan", one, hosts=["web1"], retired_hosts=["web1", "web2"])
+    plan = run(account, "plan", one, play_hosts=["web1"], retired_hosts=["web1", "web2"])
     assert plan["hosts"] == ["web1"]
 
 
@@ -170,8 +170,8 @@ def test_variables_that_differ_are_refused(keys: Keys, own: dict[str, Any], othe
 
 def test_without_records_the_user_names_the_hosts(account: SimulatedAccount) -> None:
     found = both(account, None, has_file=False, has_record=False, known_keys={})
-    assert "Set api_key_rotation_consumers" in str(refusal(account, "plan", *found))
-    assert run(account, "plan", *found, other_hosts=["web1", "web2"])["hosts"] == ["web1", "web2"]
+    assert "Set api_key_rotation_hosts" in str(refusal(account, "plan", *found))
+    assert run(account, "plan", *found, hosts=["web1", "web2"])["hosts"] == ["web1", "web2"]
 
 
 @pytest.mark.parametrize("never", [None, "0001-01-01T00:00:00Z"])
@@ -180,7 +180,7 @@ def test_without_records_a_key_that_was_never_used_is_replaced(keys: Keys, never
     newest = add_key(account, is_used=False)
     account.keys[newest]["last_used_at"] = never
     found = both(account, None, has_file=False, has_record=False, known_keys={})
-    plan = run(account, "plan", *found, other_hosts=["web1", "web2"])
+    plan = run(account, "plan", *found, hosts=["web1", "web2"])
     assert plan["reason"] == f"key {newest} was never used, so its deployment was not completed"
 
 
@@ -196,7 +196,7 @@ def test_key_that_is_not_recorded_for_a_host_is_replaced(keys: Keys) -> None:
     # A copy of web1, with its file and its record.
     found = both(account, ids[-1])
     copy = found[0]._replace(host="web3")
-    plan = run(account, "plan", *found, copy, hosts=["web1", "web2", "web3"])
+    plan = run(account, "plan", *found, copy, play_hosts=["web1", "web2", "web3"])
     assert plan["reason"] == f"key {ids[-1]} is not confirmed on web3"
 
 
@@ -218,7 +218,7 @@ def test_keys_of_others_are_left(keys: Keys, number: int) -> None:
     assert plan["left"] == ids[:number]
     assert "no record of these hosts" in plan["warnings"][0]
     records: dict[str, Any] = {"has_record": False, "known_keys": {}}
-    plan = run(account, "plan", *both(account, ids[-1], **records), other_hosts=["web1", "web2"], keep=2 - number)
+    plan = run(account, "plan", *both(account, ids[-1], **records), hosts=["web1", "web2"], keep=2 - number)
     assert plan["left"] == ids[:number]
     assert "api_key_rotation_own_key" in plan["warnings"][0]
 
@@ -238,7 +238,7 @@ def test_without_records_no_key_is_revoked(keep: int, left: int) -> None:
     ids = [add_key(account) for _number in range(3)]
     found = both(account, None, has_file=False, has_record=False, known_keys={})
     for max_age, number in (("30d", left), ("0", left + 1)):
-        plan = run(account, "plan", *found, other_hosts=["web1", "web2"], keep=keep, max_age=max_age)
+        plan = run(account, "plan", *found, hosts=["web1", "web2"], keep=keep, max_age=max_age)
         assert (plan["revoke"], plan["left"]) == (False, ids[:number])
 
 

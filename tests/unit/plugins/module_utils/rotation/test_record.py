@@ -40,7 +40,7 @@ TEXT = """{
   },
   "keys": {
     "6": {
-      "consumers": [
+      "hosts": [
         "web1",
         "web2"
       ],
@@ -48,7 +48,7 @@ TEXT = """{
       "confirmed": false
     },
     "7": {
-      "consumers": [
+      "hosts": [
         "web1",
         "web2"
       ],
@@ -56,7 +56,7 @@ TEXT = """{
       "confirmed": true
     }
   },
-  "withdrawn": 5,
+  "rolled_back": 5,
   "host": "web1",
   "path": "/etc/myapp/key"
 }
@@ -78,9 +78,11 @@ def test_text_of_a_record(file: SecretFile) -> None:
 def test_record_of_version_1_1_0(file: SecretFile, state: str, is_complete: bool) -> None:
     """It names neither its host nor its file, and only of its latest key, it shows whether the deployment was completed."""
     written = {**json.loads(TEXT), "state": state}
+    written["withdrawn"] = written.pop("rolled_back")
     for name in ("host", "path"):
         del written[name]
     for key in written["keys"].values():
+        key["consumers"] = key.pop("hosts")
         del key["confirmed"]
     Path(file.path).write_text(json.dumps(written), encoding="utf-8")
     keys = {**KEYS, 7: KEYS[7]._replace(confirmed=is_complete)}
@@ -90,10 +92,10 @@ def test_record_of_version_1_1_0(file: SecretFile, state: str, is_complete: bool
 @pytest.mark.parametrize(
     "changed",
     [
-        *({field: ...} for field in ("key_id", "sha256", "state", "deployed_at", "previous", "keys", "withdrawn")),
+        *({field: ...} for field in ("key_id", "sha256", "state", "deployed_at", "previous", "keys", "rolled_back")),
         {"key_id": "seven"},
-        {"keys": {"seven": {"consumers": [], "sha256": ""}}},
-        {"keys": {"7": {"consumers": []}}},
+        {"keys": {"seven": {"hosts": [], "sha256": ""}}},
+        {"keys": {"7": {"hosts": []}}},
         {"keys": {"7": {"sha256": ""}}},
         {"keys": []},
         {"previous": {"sha256": None}},

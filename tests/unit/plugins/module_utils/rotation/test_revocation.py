@@ -149,7 +149,7 @@ def test_key_without_a_record_may_be_the_own_one(account: SimulatedAccount, is_u
     own, newest = add_key(account, is_used), add_key(account)
     account.secrets[1], account.secrets[own] = account.secrets[own], account.secrets[1]
     records: dict[str, Any] = {"has_record": has_record, "known_keys": known(account, [newest] if has_record else [])}
-    options: dict[str, Any] = {"other_hosts": ["web1", "web2"]}
+    options: dict[str, Any] = {"hosts": ["web1", "web2"]}
     for max_age in ("0", "30d"):
         plan = run(account, "plan", *both(account, newest, **records), max_age=max_age, **options)
         assert own in plan["left"] and plan["warnings"]
@@ -165,7 +165,7 @@ def test_without_records_the_named_own_key_is_not_revoked(keys: Keys, is_name: b
     account, ids = keys
     account.clock.elapsed += 3600
     ids.append(add_key(account))
-    options = {"other_hosts": ["web1", "web2"], "own_key": account.keys[ids[2]]["name"] if is_name else str(ids[2])}
+    options = {"hosts": ["web1", "web2"], "own_key": account.keys[ids[2]]["name"] if is_name else str(ids[2])}
     plan = run(account, "plan", *both(account, None, **WITHOUT_RECORD), max_age="0", **options)
     assert (plan["revoke"], plan["left"], plan["warnings"]) == (True, [], [])
     found = both(account, ids[-1], **WITHOUT_RECORD)
@@ -186,7 +186,7 @@ def test_without_records_a_key_that_somebody_else_uses_is_left(
     account, ids = keys
     used_at = parse_timestamp(account.keys[ids[1]]["created_at"]) + timedelta(minutes=minutes)
     account.keys[ids[0]]["last_used_at"] = used_at.isoformat()
-    options: dict[str, Any] = {"other_hosts": ["web1", "web2"], "grace_period": grace_period, "keep": 1}
+    options: dict[str, Any] = {"hosts": ["web1", "web2"], "grace_period": grace_period, "keep": 1}
     found = both(account, ids[2], **WITHOUT_RECORD)
     result = run(account, "revoke", *found, key_id=ids[2], own_key=own, **options)
     assert ([key["id"] for key in result["revoked"]], result["left"]) == (([], ids[:1]) if is_left else (ids[:1], []))
@@ -201,7 +201,7 @@ def test_without_records_a_key_that_was_never_used_does_not_count_as_kept(keys: 
     """A run was killed before it deployed the key."""
     account, ids = keys
     account.keys[ids[1]]["last_used_at"] = None
-    options: dict[str, Any] = {"other_hosts": ["web1", "web2"], "own_key": "administrator", "keep": 1}
+    options: dict[str, Any] = {"hosts": ["web1", "web2"], "own_key": "administrator", "keep": 1}
     found = both(account, ids[2], **WITHOUT_RECORD)
     assert run(account, "plan", *found, max_age="0", **options)["revoke"]
     assert run(account, "revoke", *found, key_id=ids[2], **options)["revoked"] == []
@@ -270,32 +270,32 @@ def test_check_mode_revokes_nothing(keys: Keys) -> None:
 # Withdraw
 
 
-def withdraw(account: SimulatedAccount, key_id: int, *found: Confirmation, **options: Any) -> ClouddbError:
+def roll_back(account: SimulatedAccount, key_id: int, *found: Confirmation, **options: Any) -> ClouddbError:
     errors = {"web2": "Write the key: the disk is full"}
     with pytest.raises(ClouddbError) as error:
-        run(account, "withdraw", *found, key_id=key_id, key=account.secrets[key_id], errors=errors, **options)
+        run(account, "roll_back", *found, key_id=key_id, key=account.secrets[key_id], errors=errors, **options)
     assert account.secrets[key_id] not in str(error.value)
     return error.value
 
 
 def rolled_back(account: SimulatedAccount, ids: list[int], **fields: Any) -> list[Confirmation]:
-    free = {"withdrawn": ids[-1], "tasks_rolled_back": True}
+    free = {"rolled_back": ids[-1], "tasks_rolled_back": True}
     return both(account, ids[-2], **{**free, **fields})
 
 
 def test_new_key_that_no_host_holds_is_revoked(keys: Keys) -> None:
     account, ids = keys
-    error = withdraw(account, ids[-1], *rolled_back(account, ids))
+    error = roll_back(account, ids[-1], *rolled_back(account, ids))
     assert list(account.keys) == [1, *ids[:-1]]
     assert f"web2: Write the key: the disk is full. Rolled back: web1. Key {ids[-1]} was revoked." in str(error)
     assert error.details["hosts"] == ["web2"]
 
 
-@pytest.mark.parametrize("fields", [{"tasks_rolled_back": False}, {"withdrawn": None}, {"run": "another run"}])
+@pytest.mark.parametrize("fields", [{"tasks_rolled_back": False}, {"rolled_back": None}, {"run": "another run"}])
 def test_new_key_that_a_host_may_hold_stays_valid(keys: Keys, fields: dict[str, Any]) -> None:
     account, ids = keys
     one, other = rolled_back(account, ids)
-    error = withdraw(account, ids[-1], one._replace(**fields), other)
+    error = roll_back(account, ids[-1], one._replace(**fields), other)
     assert ids[-1] in account.keys
     assert f"Key {ids[-1]} is still valid, because it may be in use on web1." in str(error)
 
@@ -304,14 +304,14 @@ def test_new_key_that_a_host_may_hold_stays_valid(keys: Keys, fields: dict[str, 
 def test_new_key_that_a_host_holds_or_restores_stays_valid(keys: Keys, field: str) -> None:
     account, ids = keys
     one, other = rolled_back(account, ids)
-    withdraw(account, ids[-1], one._replace(**{field: checksum(account.secrets[ids[-1]])}), other)
+    roll_back(account, ids[-1], one._replace(**{field: checksum(account.secrets[ids[-1]])}), other)
     assert ids[-1] in account.keys
 
 
 def test_new_key_of_a_missing_host_stays_valid(keys: Keys) -> None:
     account, ids = keys
     _one, other = rolled_back(account, ids)
-    error = withdraw(account, ids[-1], other)
+    error = roll_back(account, ids[-1], other)
     assert "web1: The host left the play." in str(error)
     assert ids[-1] in account.keys
 
@@ -320,13 +320,13 @@ def test_new_key_that_another_rotation_has_revoked(keys: Keys) -> None:
     account, ids = keys
     found = rolled_back(account, ids)
     del account.keys[ids[-1]]
-    assert f"Key {ids[-1]} has been revoked by another rotation" in str(withdraw(account, ids[-1], *found))
+    assert f"Key {ids[-1]} has been revoked by another rotation" in str(roll_back(account, ids[-1], *found))
 
 
-def test_check_mode_does_not_withdraw(keys: Keys) -> None:
+def test_rollback_in_check_mode(keys: Keys) -> None:
     account, ids = keys
     found = rolled_back(account, ids, run="run (check mode)")
-    assert "would be revoked" in str(withdraw(account, ids[-1], *found, check_mode=True))
+    assert "would be revoked" in str(roll_back(account, ids[-1], *found, check_mode=True))
     assert ids[-1] in account.keys
 
 
@@ -342,11 +342,11 @@ def test_failed_revocation_has_the_result_so_far(keys: Keys) -> None:
     assert result["api_key"]["id"] == ids[-1]
 
 
-def test_withdrawal_from_several_hosts(keys: Keys) -> None:
+def test_rollback_of_several_hosts(keys: Keys) -> None:
     account, ids = keys
     found = [one._replace(host=host) for one, host in zip(rolled_back(account, ids), ("web1", "web3"))]
-    found += [found[0]._replace(host="web4", withdrawn=None)]
-    error = withdraw(account, ids[-1], *found, hosts=["web1", "web2", "web3", "web4"])
+    found += [found[0]._replace(host="web4", rolled_back=None)]
+    error = roll_back(account, ids[-1], *found, play_hosts=["web1", "web2", "web3", "web4"])
     for text in (
         "Rolled back: web1 and web3.",
         f"Key {ids[-1]} is still valid, because it may be in use on web2 and web4.",
@@ -361,11 +361,11 @@ def test_withdrawal_from_several_hosts(keys: Keys) -> None:
         ("error", "Key {} may still be valid, because the service did not confirm the revocation. internal error."),
     ],
 )
-def test_withdrawal_that_fails(fault: str, text: str) -> None:
+def test_rollback_that_fails(fault: str, text: str) -> None:
     account = SimulatedAccount()
     ids = [add_key(account) for _number in range(3)]
     found = rolled_back(account, ids)
     requests = iter([None])
     account.before_request = lambda: next(requests, fault)
-    assert text.format(ids[-1]) in str(withdraw(account, ids[-1], *found))
+    assert text.format(ids[-1]) in str(roll_back(account, ids[-1], *found))
     assert ids[-1] in account.keys
