@@ -58,7 +58,7 @@ options:
     description: Address of a project in the web console, with C({project_id}) in place of the id. If empty, the page has no links to it.
     type: str
     default: ""
-    version_added: 1.2.0
+    version_added: 2.0.0
   account:
     description: Value of the label C(account) of all metrics.
     type: str
@@ -67,12 +67,12 @@ options:
     description: Time between two reports, in seconds or with a unit. It is a metric.
     type: raw
     default: 1h
-    version_added: 1.2.0
+    version_added: 2.0.0
   policy:
     description: Result of M(clouddb.control.api_key_policy), whose findings are metrics.
     type: dict
     default: {}
-    version_added: 1.2.0
+    version_added: 2.0.0
 """
 
 EXAMPLES = r"""

@@ -78,7 +78,7 @@ options:
       - Id or name of the task's own key, which the service does not show. Required with O(action=revoke).
       - The task fails before it revokes a key unless exactly one key has this id or name.
     type: str
-    version_added: 1.2.0
+    version_added: 2.0.0
   revoke_kinds:
     description: Kinds of findings for which O(action=revoke) revokes keys. RV(findings) describes the kinds.
     type: list

@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: branch
 short_description: Create, change or delete a branch
-version_added: 1.2.0
+version_added: 2.0.0
 description:
   - Creates a branch with a compute, changes it, or deletes it with its data.
   - Waits until the branch is ready and its compute has started.

@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: connection_info
 short_description: Get the connection string of a database
-version_added: 1.2.0
+version_added: 2.0.0
 description: Returns what an application needs to connect to a database, or writes the connection string to a file.
 author: clouddb.control contributors (@clouddb)
 extends_documentation_fragment:

@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: database
 short_description: Create, change or delete a database of a branch
-version_added: 1.2.0
+version_added: 2.0.0
 description: Creates a database on a branch, changes its owner, or deletes it with its data.
 author: clouddb.control contributors (@clouddb)
 extends_documentation_fragment:

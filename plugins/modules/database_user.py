@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: database_user
 short_description: Create or delete a database user of a branch, or reset its password
-version_added: 1.2.0
+version_added: 2.0.0
 description:
   - Creates a user (Postgres role) on a branch, with a password that the service generates, resets this password, or deletes the user.
   - The password is kept out of the result. M(clouddb.control.connection_info) returns it, or writes it to a file.

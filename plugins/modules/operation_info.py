@@ -28,7 +28,7 @@ options:
       - Id or name of the project whose operations to list. If it fits several projects, the task fails.
       - If neither this nor O(project_id) is set, the operations of all projects of the account are listed.
     type: str
-    version_added: 1.2.0
+    version_added: 2.0.0
   project_id:
     description: Id of the project, instead of O(project). It saves the request that looks up O(project).
     type: str
@@ -38,7 +38,7 @@ options:
       - Values are strings, numbers, or lists of them.
       - Cannot be combined with O(project_id), with which no projects are listed.
     type: dict
-    version_added: 1.2.0
+    version_added: 2.0.0
   operation_id:
     description:
       - Id of the operation to return, or a list of ids. Operations that the project does not have are left out.

@@ -40,7 +40,7 @@ options:
       - Without O(operation_id), the module waits for all operations of the project that are unfinished when the task starts and were created within
         O(lookback). Operations that have failed before are ignored.
     type: str
-    version_added: 1.2.0
+    version_added: 2.0.0
   project_id:
     description: Id of the project, instead of O(project). It saves the request that looks up O(project).
     type: str

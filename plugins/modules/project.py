@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: project
 short_description: Create, change or delete a project
-version_added: 1.2.0
+version_added: 2.0.0
 description: Creates a project with its default branch, compute, database and owner, changes it, or deletes it with all its data.
 author: clouddb.control contributors (@clouddb)
 extends_documentation_fragment:

@@ -97,7 +97,7 @@ base_url:
   returned: success
   type: str
   sample: https://control.example.com/api/v2
-  version_added: 1.2.0
+  version_added: 2.0.0
 unavailable_project_ids:
   description: Ids of projects that the service could not include in its list. If there are any, the task also warns about them.
   returned: success

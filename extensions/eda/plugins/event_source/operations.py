@@ -67,7 +67,7 @@ options:
         followed.
       - Values are strings, numbers, or lists of them.
     type: dict
-    version_added: 1.2.0
+    version_added: 2.0.0
   actions:
     description:
       - Actions, such as V(create_branch). Only operations with one of them cause events. If not set, all do. An empty list is an error.
