@@ -18,6 +18,23 @@ from .record import KnownKey, checksum
 
 PLACEHOLDER = "{timestamp}"
 TIMESTAMP_FORMAT = "%Y%m%dT%H%M%SZ"
+# Why keys remain valid.
+NOT_RECORDED = (
+    ", and no record of these hosts shows who uses {}. Use another name for the keys of other hosts. Revoke keys that "
+    "nothing uses by their ids."
+)
+NO_OWN_KEY = (
+    ", because without a record nothing shows which key is the task's own. Set api_key_rotation_own_key to the id of the "
+    "task's own key, or api_key_rotation_record."
+)
+MISSING = "No new key is needed yet, so nothing was created or revoked. The role fails once one is needed."
+WITHOUT_FILE = (
+    " until the next rotation, because hosts without a file can show which key they hold only when it is deployed."
+)
+INCOMPLETE = (
+    " until a later rotation, because no record shows that the deployment was completed, and hosts may have the key "
+    "nevertheless."
+)
 
 
 class Rotation(NamedTuple):
@@ -133,10 +150,47 @@ def plan(rotation: Rotation, params: Mapping[str, Any], max_age: timedelta, grac
     Returns C(reason) (empty: no new key is needed), C(message) about it, C(name) of a new key, C(api_key) (the newest key
     or None), C(hosts) (all that use the keys), C(older_keys) and C(host_lists) (what is recorded of the active keys, for
     keys_from_ids()), C(left) (ids of keys that are not revoked), C(revoke) (whether there are keys to revoke), and
-    C(grace_period) (its remaining seconds).
-    Raises ClouddbError.
+    C(grace_period) (its remaining seconds). Raises ClouddbError.
     """
     keys, missing = rotation.keys, [name for name in rotation.hosts if name not in rotation.confirmations]
+    _require_all_known(rotation, params)
+    reason = _reason_for_new_key(rotation, max_age)
+    if reason and missing:
+        raise ClouddbError(
+            "rotation_refused",
+            f"A new key is needed: {reason}. {_missing_text(rotation, missing)} No key was created or revoked. Make "
+            "every host reachable and include it in the play, without limit, serial, when or AWX job slicing. Add hosts that no "
+            "longer use the key to api_key_rotation_retired_hosts.",
+            {"hosts": missing},
+        )
+    older_keys = keys if reason else keys[:-1]
+    superseded = rotation.superseded(older_keys, params["keep"])
+    obstacle = _obstacle(rotation, bool(reason), missing)
+    incomplete = [key for key in older_keys if key not in superseded and not rotation.was_deployed(key)]
+    left = [(rotation.foreign_keys, NOT_RECORDED), (superseded if obstacle else [], obstacle), (incomplete, INCOMPLETE)]
+    warnings = [f"{_missing_text(rotation, missing)} {MISSING}"] if missing else []
+    for some, why in left:
+        if some and why != MISSING:
+            warnings.append(f"{remain(some)} valid{why.format('it' if len(some) == 1 else 'them')}")
+    known_keys, host_lists = keys_with_ids(rotation.recorded, id_of_list(rotation.hosts))
+    return {
+        "changed": False,
+        "reason": reason,
+        "message": f"A new key is needed: {reason}." if reason else f"Key {keys[-1]['id']} is up to date.",
+        "name": params["name"].replace(PLACEHOLDER, rotation.now.strftime(TIMESTAMP_FORMAT)),
+        "api_key": keys[-1] if keys else None,
+        "hosts": rotation.hosts,
+        "older_keys": known_keys,
+        "host_lists": host_lists,
+        "left": [key["id"] for some, _why in left for key in some],
+        "warnings": warnings,
+        "revoke": bool(superseded) and not obstacle,
+        "grace_period": grace_period if reason else _remaining(grace_period, rotation),
+    }
+
+
+def _require_all_known(rotation: Rotation, params: Mapping[str, Any]) -> None:
+    """Raise ClouddbError if deployment tasks or hosts that use the key may be left out without a trace."""
     if params["tags"]:
         raise ClouddbError(
             "rotation_refused",
@@ -149,39 +203,6 @@ def plan(rotation: Rotation, params: Mapping[str, Any], max_age: timedelta, grac
             "The key is deployed by tasks only, and without a record nothing shows who uses it. No key was created or "
             "revoked. Set api_key_rotation_hosts to the hosts that use the key, or set api_key_rotation_record.",
         )
-    reason = _reason_for_new_key(rotation, max_age)
-    if reason and missing:
-        raise ClouddbError(
-            "rotation_refused",
-            f"A new key is needed: {reason}. {_missing_text(rotation, missing)} No key was created or revoked. Make "
-            "every host reachable and include it in the play, without limit, serial, when or AWX job slicing. Add hosts that no "
-            "longer use the key to api_key_rotation_retired_hosts.",
-            {"hosts": missing},
-        )
-    older_keys = keys if reason else keys[:-1]
-    superseded = rotation.superseded(older_keys, params["keep"])
-    # Without a record, the task's own key may be among them.
-    older = superseded if rotation.may_revoke() else []
-    unknown = [*rotation.foreign_keys, *(key for key in superseded if key not in older)]
-    # Only a file shows which key a host holds, other than in the run that deploys it.
-    must_wait = not reason and (missing or not all(one.has_file for one in rotation.confirmations.values()))
-    waiting = older if must_wait else []
-    incomplete = [key for key in older_keys if key not in superseded and not rotation.was_deployed(key)]
-    known_keys, host_lists = keys_with_ids(rotation.recorded, id_of_list(rotation.hosts))
-    return {
-        "changed": False,
-        "reason": reason,
-        "message": f"A new key is needed: {reason}." if reason else f"Key {keys[-1]['id']} is up to date.",
-        "name": params["name"].replace(PLACEHOLDER, rotation.now.strftime(TIMESTAMP_FORMAT)),
-        "api_key": keys[-1] if keys else None,
-        "hosts": rotation.hosts,
-        "older_keys": known_keys,
-        "host_lists": host_lists,
-        "left": [key["id"] for key in [*unknown, *waiting, *incomplete]],
-        "warnings": _warnings(rotation, missing, unknown, waiting, incomplete),
-        "revoke": bool(older) and not waiting,
-        "grace_period": grace_period if reason else _remaining(grace_period, rotation),
-    }
 
 
 def _missing_text(rotation: Rotation, missing: Sequence[str]) -> str:
@@ -231,37 +252,14 @@ def _remaining(grace_period: float, rotation: Rotation) -> float:
     return max(0.0, grace_period - (rotation.now - max(deployed)).total_seconds())
 
 
-def _warnings(
-    rotation: Rotation,
-    missing: Sequence[str],
-    unknown: Sequence[Key],
-    waiting: Sequence[Key],
-    incomplete: Sequence[Key],
-) -> list[str]:
-    warnings = []
+def _obstacle(rotation: Rotation, is_new: bool, missing: Sequence[str]) -> str:
+    """Why no older key can be revoked in this run; empty if they can, once all hosts have the newest key."""
+    if not rotation.may_revoke():
+        return NO_OWN_KEY
     if missing:
-        warnings.append(
-            f"{_missing_text(rotation, missing)} No new key is needed yet, so nothing was created or revoked. The role fails once "
-            "one is needed."
-        )
-    if unknown:
-        why = f"and no record of these hosts shows who uses {'it' if len(unknown) == 1 else 'them'}"
-        advice = "Use another name for the keys of other hosts. Revoke keys that nothing uses by their ids."
-        if rotation.none_has_record:
-            why = "because without a record nothing shows which key is the task's own"
-            advice = "Set api_key_rotation_own_key to the id of the task's own key, or api_key_rotation_record."
-        warnings.append(f"{remain(unknown)} valid, {why}. {advice}")
-    if waiting and not missing:
-        warnings.append(
-            f"{remain(waiting)} valid until the next rotation, because hosts without a file can show which key they hold only "
-            "when it is deployed."
-        )
-    if incomplete:
-        warnings.append(
-            f"{remain(incomplete)} valid until a later rotation, because no record shows that the deployment was completed, and "
-            "hosts may have the key nevertheless."
-        )
-    return warnings
+        return MISSING
+    # Only a file shows which key a host holds, other than in the run that deploys it.
+    return "" if is_new or all(one.has_file for one in rotation.confirmations.values()) else WITHOUT_FILE
 
 
 def remain(keys: Sequence[Key]) -> str:
