@@ -8,6 +8,8 @@ from __future__ import annotations
 class ModuleDocFragment:
     """Documents ORGANIZATION_OPTIONS of module_utils/_projects.py; PLUGIN is for plugins that run on the controller."""
 
+    PLUGIN: str
+
     DOCUMENTATION = r"""
 options:
   org_id:
@@ -17,4 +19,9 @@ options:
     type: str
     version_added: 2.0.0
 """
-    PLUGIN = DOCUMENTATION.replace("    type:", "    env: [{name: CLOUDDB_ORG_ID}]\n    type:")
+
+
+# ansible-test requires each assignment in the class to be a plain text.
+ModuleDocFragment.PLUGIN = ModuleDocFragment.DOCUMENTATION.replace(
+    "    type:", "    env: [{name: CLOUDDB_ORG_ID}]\n    type:"
+)

@@ -85,7 +85,7 @@ class ForkAction(NormalAction):
         obstacles = {
             "The variable clouddb_fork is false.": not is_allowed,
             "The libraries of this system do not survive a fork.": sys.platform != "linux",
-            "The connection is not local.": type(connection) is not LocalConnection,
+            "The connection is not local.": connection.__class__ is not LocalConnection,
             "The task has become.": connection.become is not None,
             "The task has async.": bool(self._task.async_val),
             "ANSIBLE_KEEP_REMOTE_FILES is set.": constants.DEFAULT_KEEP_REMOTE_FILES,

@@ -14,7 +14,7 @@ from .._lists import Listed, ResourceNotFound, id_from, list_resources
 from .._options import NOT_CREATED_ID
 from .._untrusted import displayable
 from .compare import contains, fields_of
-from .goal import CHANGE, DELETE, Goal, Resource
+from .goal import CHANGE, DELETE, Find, Goal, Resource
 from .state import ABSENT, DELETING, own_state
 
 MAX_NAMED = 10
@@ -50,15 +50,13 @@ def require_array(response: Response, field: str | None) -> None:
 
 
 def find_resource(
-    client: Client, goal: Goal, known: Resource | None = None, sent: str | None = None
+    client: Client, find: Find, goal: Goal, known: Resource | None = None, sent: str | None = None
 ) -> tuple[Resource | None, list[str]]:
-    """The resource of the goal, which has a C(find): C(known) by its id once there is one, until then the one that matches.
+    """The resource of the goal: C(known) by its id once there is one, until then the one that C(find) of the goal selects.
 
     It is also found by the values that a change gives it, because an earlier run may have made it. C(sent) is the step whose
     request was sent. Raises what Client and select() raise.
     """
-    find = goal.find
-    assert find is not None
     alternatives = [find.match]
     if known and known.get("id") is not None:
         by_id = {"id": known["id"]}

@@ -89,7 +89,7 @@ def _look_up(
     if own and (known or contains(own, goal.find.match)):
         return own, []
     try:
-        resource, warnings = find_resource(client, goal, known, sent)
+        resource, warnings = find_resource(client, goal.find, goal, known, sent)
     except StatusError as error:
         if own is None or error.status not in LIST_REFUSED:
             raise
