@@ -38,6 +38,9 @@ def test_source_finds_the_collection_without_ansible(tmp_path: Path) -> None:
 def test_the_directory_of_the_collection_is_added_to_the_search_path_once(monkeypatch: pytest.MonkeyPatch) -> None:
     root = next(str(folder.parent) for folder in SOURCE.parents if folder.name == "ansible_collections")
     monkeypatch.setattr(sys, "path", ["elsewhere"])
+    # An importer of another test may take the path for a directory.
+    monkeypatch.setattr(sys, "path_hooks", [])
+    monkeypatch.delitem(sys.path_importer_cache, str(SOURCE), raising=False)
     for _time in range(2):
         runpy.run_path(str(SOURCE))
         assert sys.path == ["elsewhere", root]

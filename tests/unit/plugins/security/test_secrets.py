@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import re
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -105,7 +106,8 @@ def test_syslog_has_options_but_not_the_key(
     run_main(module, {"base_url": served.service.base_url, "api_key": SPECIAL_KEY, **options})
 
     assert served.requests[0].headers["Authorization"] == f"Bearer {SPECIAL_KEY}"
-    assert "api_key=********" in str(logged)
+    # By Ansible, or by the module if its options may hold other secrets.
+    assert re.search(r"api_key=(NOT_LOGGING_PARAMETER|\*{8})", str(logged))
     assert_no_key(str(logged))
     assert_no_key(json.dumps(str(logged)))
 
