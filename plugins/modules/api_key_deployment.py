@@ -206,7 +206,7 @@ def main() -> None:
             "key_id": {"type": "int"},
             "play_hosts_id": {"type": "str"},
             "hosts": {"type": "list", "elements": "str"},
-            "older_keys": {"type": "list", "elements": "list"},
+            "older_keys": {"type": "list", "elements": "list", "no_log": False},
             "host_lists": {"type": "list", "elements": "str", "default": []},
             "fingerprint": {"type": "str"},
             "previous": {"type": "str", "no_log": True},
