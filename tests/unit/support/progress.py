@@ -29,5 +29,7 @@ def progress_pipe(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Progr
             return os.read(pipe, 65536).decode().splitlines()
         return []
 
-    yield lines
-    os.close(pipe)
+    try:
+        yield lines
+    finally:
+        os.close(pipe)
