@@ -300,7 +300,7 @@ def test_messages_of_statuses(response: RawResponse, message: str) -> None:
     "base, path, content, advice",
     [
         ("", "/projects/p/operations", b"", "Check base_url, which should end with /api/v2, but is {base}."),
-        ("/api/v2", "/projects", NOT_TODAY, "The API key may be limited to a project: set the id of the project. If it is not, check base_url, which is {base}."),
+        ("/api/v2", "/projects", NOT_TODAY, "set the id of the project. If it is not, check base_url, which is {base}."),
         ("/api/v2", "/api_keys", NOT_TODAY, "The service has no such path. Check the path and base_url, which is {base}."),
         ("/api/v2", "/projects/calm-hill-23456789", NOT_TODAY, "Check the ids and names in the request, base_url, and whether the API key may access them."),
         ("/api/v2", "/projects/shop/operations", NOT_TODAY, "If 'shop' is the name of a project, set its id, or set the option project."),
