@@ -69,6 +69,7 @@ $(RELEASE_READY): PACKAGES := --constraint tests/requirements.txt ansible-core '
 $(READY) $(QUICKSTART_READY) $(RELEASE_READY): $(REQUIREMENTS)
 	@"$(PYTHON)" -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 15))' \
 		|| { echo 'Python 3.10 to 3.15 is needed. Select one with make PYTHON=...' >&2; exit 1; }
+	@test ! -L $(@D) || { echo '$(@D) is a link, and this would empty the environment that it leads to. Remove the link.' >&2; exit 1; }
 	@echo 'Setting up $(@D) (once, about a minute)…'
 	@"$(PYTHON)" -m venv --clear $(@D)
 	@$(PIP_INSTALL) $(PACKAGES)
