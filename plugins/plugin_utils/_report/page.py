@@ -47,15 +47,16 @@ def report_page(facts: Mapping[str, Any], max_timelines: int, max_rows: int, pro
         parts=_parts,
         status=status_text,
         time=lambda operation: time_text(operation["created_at"]),
-        url=lambda project_id: escape(project_url.replace("{project_id}", quote(str(project_id), safe=""))),
+        url=lambda project_id, url: escape(url.replace("{project_id}", quote(str(project_id), safe=""))),
     )
-    environment.globals.update(max_rows=max_rows, project_url=project_url)
     keys, projects, operations = (facts[section]["list"] for section in ("api_keys", "projects", "operations"))
     by_project = list(grouped(operations, "project_id").values())
     by_project.sort(key=lambda group: -by_label(group)[ERROR])
     now = parse_timestamp(facts["generated_at"])
     return environment.get_template("report.html.j2").render(
         facts=facts,
+        max_rows=max_rows,
+        project_url=project_url,
         attention=attention(facts),
         keys=sorted(keys, key=lambda key: not (key["never_used"] or key["stale"] or key["duplicate_name"])),
         projects=sorted(projects, key=lambda each: (not each["locked"], -number_or_zero(each, "cpu_used_sec"))),

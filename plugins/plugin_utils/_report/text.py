@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from datetime import date, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any, Callable
 
@@ -21,8 +22,9 @@ NO_VALUE = "–"
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
+@cache
 def template_environment(finalize: Callable[[Any], Any], autoescape: bool = False) -> Environment:
-    """The environment of the role's templates; C(finalize) returns what they write for a value."""
+    """The environment of the role's templates, which compiles each once; C(finalize) returns what they write for a value."""
     return Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=autoescape,
