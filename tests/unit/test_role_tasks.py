@@ -65,10 +65,3 @@ def test_tasks_set_what_module_defaults_could_change(role: str) -> None:
         for option in ([] if module in replaced else sorted(required_options(module) - options))
     ]
     assert inherited == []
-
-
-@pytest.mark.parametrize("role", ROLES)
-def test_condition_of_the_play_does_not_decide_what_runs_once(role: str) -> None:
-    """With run_once, the first host of the play would decide, but in an included file, it is the first that includes it."""
-    main = (ROOT / "roles" / role / "tasks" / "main.yml").read_text(encoding="utf-8")
-    assert "run_once: true" not in main

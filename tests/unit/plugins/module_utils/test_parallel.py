@@ -4,8 +4,11 @@
 
 from __future__ import annotations
 
+import _thread
+import subprocess
+import sys
 import threading
-from unittest import mock
+from pathlib import Path
 
 import pytest
 
@@ -58,23 +61,25 @@ def test_an_error_is_raised_at_once_and_running_calls_are_abandoned() -> None:
     assert sorted(called) == [0, 1]
 
 
-def test_an_interrupted_caller_abandons_the_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_caller_abandons_the_calls() -> None:
     interrupted, ended = threading.Event(), threading.Semaphore(0)
+    both_begun = threading.Barrier(2, action=_thread.interrupt_main)
 
     def call(_number: int) -> None:
+        both_begun.wait(MAX_WAIT)
         assert interrupted.wait(MAX_WAIT)
         try:
             end_if_abandoned()
         except AbandonedError:
             ended.release()
 
-    queue = mock.Mock(**{"get.side_effect": KeyboardInterrupt})
-    monkeypatch.setattr(_parallel, "SimpleQueue", lambda: queue)
     with pytest.raises(KeyboardInterrupt):
         in_parallel(call, range(2), 2)
     interrupted.set()
     assert all(ended.acquire(timeout=MAX_WAIT) for _call in range(2))
 
 
-def test_workers_do_not_keep_the_process_from_ending() -> None:
-    assert in_parallel(lambda _number: threading.current_thread().daemon, range(2), 2) == [True, True]
+def test_a_process_ends_although_a_call_hangs() -> None:
+    calls = "import sys, threading; in_parallel(lambda hangs: threading.Event().wait() if hangs else sys.exit(3), [0, 1], 2)"
+    program = Path(_parallel.__file__).read_text(encoding="utf-8") + calls
+    assert subprocess.run([sys.executable, "-c", program], timeout=MAX_WAIT, check=False).returncode == 3

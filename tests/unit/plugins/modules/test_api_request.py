@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
-from ansible_collections.clouddb.control.plugins.modules import api_request
 from ansible_collections.clouddb.control.tests.unit.support.api_request_task import (
     BLOG,
     BRANCHES,
@@ -182,16 +181,6 @@ def test_secrets_are_in_the_result_only_on_request(sandbox: Sandbox, client: Cli
     password = created["object"]["password"]
     assert sandbox.api("GET", f"/{BRANCHES}/{branch}/roles/reporting/reveal_password")["password"] == password
     assert password not in str(created["diff"])
-
-
-@pytest.mark.parametrize("expose_secrets", [False, True])
-def test_which_values_may_show_secrets(client: Client, monkeypatch: pytest.MonkeyPatch, expose_secrets: bool) -> None:
-    """Never the diff."""
-    values = ("json", "object", "operations", "diff")
-    monkeypatch.setattr(api_request, "_run", lambda *arguments: {name: {"password": "p4ss"} for name in values})
-    result = api_request.run({"secret_fields": [], "expose_secrets": expose_secrets}, client, False)
-    shown = [name for name in values if result[name]["password"] == "p4ss"]
-    assert shown == (["json", "object", "operations"] if expose_secrets else [])
 
 
 def test_a_timeout_names_the_unfinished_operations(sandbox: Sandbox, client: Client, clock: FakeClock) -> None:

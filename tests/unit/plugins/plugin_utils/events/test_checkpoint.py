@@ -154,13 +154,13 @@ def test_last_save_that_fails_is_logged(
 def test_cancelled_save_ends_before_the_next_one_begins(
     checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write = Checkpoint._write
+    fsync = os.fsync
     is_writing, may_write = threading.Event(), threading.Event()
 
-    def slow(self: Checkpoint, content: dict[str, Any]) -> Any:
+    def slow(descriptor: int) -> None:
         is_writing.set()
         assert may_write.wait(60)
-        return write(self, content)
+        fsync(descriptor)
 
     async def main() -> None:
         saving = asyncio.create_task(checkpoint.save(state_of("old")))
@@ -173,7 +173,7 @@ def test_cancelled_save_ends_before_the_next_one_begins(
             await saving
 
     with monkeypatch.context() as patch:
-        patch.setattr(Checkpoint, "_write", slow)
+        patch.setattr(os, "fsync", slow)
         asyncio.run(main())
     assert list(checkpoint.load(FIRST).projects) == ["old"]
 
@@ -182,7 +182,8 @@ def test_large_state_is_saved_less_often(
     checkpoint: Checkpoint, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Saving takes a twentieth of the time."""
-    monkeypatch.setattr(Checkpoint, "_write", lambda self, content: clock.sleep(0.5))
+    # That of the file, and that of its directory.
+    monkeypatch.setattr(os, "fsync", lambda descriptor: clock.sleep(0.25))
     asyncio.run(checkpoint.save(FIRST))
     checkpoint.mark_changed()
     clock.sleep(9)

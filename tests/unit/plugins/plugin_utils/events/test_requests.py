@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
+import os
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,6 @@ import pytest
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._http.errors import StatusError
 from ansible_collections.clouddb.control.plugins.module_utils._http.session import Request
-from ansible_collections.clouddb.control.plugins.plugin_utils._events.checkpoint import Checkpoint
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.follower import PROJECT_LIST
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.options import source_options
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.rate_limit import RateLimitedClient
@@ -163,12 +163,13 @@ def test_state_is_saved_when_idle_or_once_a_second(tmp_path: Path) -> None:
     for number in range(3):
         account.start("a", 12 + number, seconds=0)
         account.start("b", 12 + number, seconds=0)
-    saved: list[float] = []
+    replace, saved = os.replace, []
 
-    def note(checkpoint: Checkpoint, content: Any) -> None:
+    def noting(source: str, path: str) -> None:
         saved.append(round(account.clock.elapsed, 1))
+        replace(source, path)
 
-    with mock.patch.object(Checkpoint, "_write", note):
+    with mock.patch.object(os, "replace", noting):
         account.follow(60, state_file=str(tmp_path / "state.json"))
     assert set(map(round, saved)) == {0, 30, 60}
     assert len(saved) <= 8
