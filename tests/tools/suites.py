@@ -310,6 +310,8 @@ def run_tests(run: SuiteRun, suite: str, arguments: list[str]) -> int:
     if suite in ANSIBLE_TEST:
         return ANSIBLE_TEST[suite](run, arguments)
     tests, options = PYTEST[suite]
+    if suite == "units" and any(".py" in argument for argument in arguments):
+        options = [IN_ONE_PROCESS]  # each would import the same libraries, which takes longer than most files
     named = any(argument.startswith("tests/") for argument in arguments)
     return run_pytest(run, *options, *([] if named else tests), *arguments)
 
