@@ -6,12 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
+from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._http.errors import ServiceUnreachable
 from ansible_collections.clouddb.control.plugins.module_utils._http.response import Response
 from ansible_collections.clouddb.control.plugins.module_utils._http.session import Request
@@ -37,40 +38,22 @@ ages = st.sampled_from([None, 60, 7200, "2d"])
 actions = st.tuples(st.sampled_from(["use", "use all", "create", "revoke", "wait", "error"]), numbers, names)
 
 
-class Account(SimulatedAccount):
-    """An account in which others act between requests, and which notes each revocation with the latest list before it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.others: list[Callable[[], None]] = []
-        self.latest_list: tuple[dict[int, dict[str, Any]], float] = ({}, 0.0)
-        self.revoked: list[tuple[int, dict[int, dict[str, Any]], float]] = []
-        # The ids of the first list of a run.
-        self.first_ids: set[int] = set()
-
-    def client(self, secret: str = ADMIN_SECRET) -> Any:
-        return NotingClient(self, secret)
-
-    def use(self, secret: str) -> None:
-        if secret == ADMIN_SECRET and self.others:
-            self.others.pop(0)()
-        super().use(secret)
-
-
 class NotingClient(SimulatedClient):
-    """Notes lists, and which key is revoked after which list."""
+    """Notes which key is revoked after which list, and when it was fetched."""
 
-    account: Account
+    def __init__(self, account: SimulatedAccount) -> None:
+        super().__init__(account, ADMIN_SECRET)
+        self.lists: list[tuple[dict[int, dict[str, Any]], float]] = []
+        self.revoked: list[tuple[int, dict[int, dict[str, Any]], float]] = []
 
     def get(self, *segments: str | int) -> Response:
         response = super().get(*segments)
-        self.account.latest_list = ({key["id"]: key for key in response.json}, self.account.clock.elapsed)
-        self.account.first_ids = self.account.first_ids or set(self.account.latest_list[0])
+        self.lists.append(({key["id"]: key for key in response.json}, self.account.clock.elapsed))
         return response
 
     def delete(self, *segments: str | int) -> Response:
         response = super().delete(*segments)
-        self.account.revoked.append((int(segments[1]), *self.account.latest_list))
+        self.revoked.append((int(segments[1]), *self.lists[-1]))
         return response
 
 
@@ -79,7 +62,7 @@ class KeyPolicy(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.account = Account()
+        self.account = SimulatedAccount()
 
     @initialize(of_names=st.lists(names, min_size=4, max_size=8))
     def age_keys(self, of_names: list[str]) -> None:
@@ -141,10 +124,8 @@ class KeyPolicy(RuleBasedStateMachine):
         undisturbed: int,
         meanwhile: list[tuple[str, int, str]],
     ) -> None:
-        account = self.account
-        account.revoked.clear()
-        account.first_ids = set()
-        account.others = [lambda: None] * undisturbed + [self.action(*each) for each in meanwhile]
+        client = NotingClient(self.account)
+        self.account.plan(*[None] * undisturbed, *(self.action(*each) for each in meanwhile))
         params = {
             "allowed": ALLOWED,
             "max_age": max_age,
@@ -158,15 +139,15 @@ class KeyPolicy(RuleBasedStateMachine):
         }
         reported: dict[str, Any] = {}
         try:
-            reported = api_key_policy.run(params, account.client(), False)
+            reported = api_key_policy.run(params, cast(Client, client), False)
         except ClouddbError as error:
             reported = error.result
-        account.others.clear()
-        revoked = [key_id for key_id, _listed, _at in account.revoked]
+        self.account.plan()
+        revoked = [key_id for key_id, _listed, _at in client.revoked]
         assert [key["id"] for key in reported.get("revoked", [])] == revoked
-        for key_id, listed, at in account.revoked:
+        for key_id, listed, at in client.revoked:
             # What others have revoked counts, as far as the list shows it.
-            assert len((account.first_ids - set(listed)) | {key_id}) <= limit
+            assert len((set(client.lists[0][0]) - set(listed)) | {key_id}) <= limit
             check(listed[key_id], list(listed.values()), at, params)
 
     def action(self, kind: str, number: int, name: str) -> Callable[[], None]:

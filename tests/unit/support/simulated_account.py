@@ -59,6 +59,35 @@ class SimulatedAccount:
         }
         return self._ids, self.secrets[self._ids]
 
+    def add(self, name: str = "deploy", number: int = 1, seconds: float = 1.0, is_used: bool = False) -> list[int]:
+        """The ids of new keys of this name, each created this time after the one before."""
+        added = []
+        for _key in range(number):
+            self.clock.elapsed += seconds
+            key_id, secret = self.create(name)
+            added.append(key_id)
+            if is_used:
+                self.use(secret)
+        return added
+
+    def plan(self, *actions: Callable[[], object] | str | None) -> None:
+        """Let something happen before the next requests, or let them fail so; nothing for None."""
+        remaining = iter(actions)
+
+        def before() -> str | None:
+            action = next(remaining, None)
+            if callable(action):
+                action()
+                return None
+            return action
+
+        self.before_request = before
+
+    @property
+    def active(self) -> list[int]:
+        """The keys other than the one of the administrator."""
+        return list(self.keys)[1:]
+
     def is_active(self, secret: str | None) -> bool:
         return any(self.secrets[key_id] == secret for key_id in self.keys)
 

@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,51 +30,14 @@ from ansible_collections.clouddb.control.tests.unit.support.api_key_task import 
 from ansible_collections.clouddb.control.tests.unit.support.simulated_account import ADMIN_SECRET, SimulatedAccount
 
 
-class Account(SimulatedAccount):
-    """An account with keys named deploy."""
-
-    def add(self, number: int = 1, name: str = "deploy") -> list[int]:
-        """The ids of new keys, each created a second after the one before."""
-        added = []
-        for _key in range(number):
-            self.clock.elapsed += 1
-            added.append(self.create(name)[0])
-        return added
-
-    def run(self, check_mode: bool = False, **options: Any) -> dict[str, Any]:
-        """The result of a task for the name deploy."""
-        return task(self.client(), check_mode, **{"name": "deploy", **options})
-
-    def plan(self, *actions: Callable[[], object] | str | None) -> None:
-        """Let something happen before the next requests, or let them fail so; nothing for None."""
-        remaining = iter(actions)
-
-        def before() -> str | None:
-            action = next(remaining, None)
-            if callable(action):
-                action()
-                return None
-            return action
-
-        self.before_request = before
-
-    def create_elsewhere(self) -> Callable[[], None]:
-        """An action: another host creates a key of the name."""
-
-        def create() -> None:
-            self.create("deploy")
-
-        return create
-
-    @property
-    def active(self) -> list[int]:
-        """The keys other than the one of the administrator."""
-        return list(self.keys)[1:]
+def run(account: SimulatedAccount, check_mode: bool = False, **options: Any) -> dict[str, Any]:
+    """The result of a task for the name deploy."""
+    return task(account.client(), check_mode, **{"name": "deploy", **options})
 
 
 @pytest.fixture
-def account() -> Account:
-    return Account()
+def account() -> SimulatedAccount:
+    return SimulatedAccount()
 
 
 @pytest.fixture
@@ -99,8 +63,8 @@ def failing(number: int) -> Callable[..., Any]:
 # Present, with the secret in the result
 
 
-def test_a_key_is_created_once(account: Account) -> None:
-    result = account.run()
+def test_a_key_is_created_once(account: SimulatedAccount) -> None:
+    result = run(account)
     [key] = [account.keys[key_id] for key_id in account.active]
     assert result == {
         "changed": True,
@@ -111,7 +75,7 @@ def test_a_key_is_created_once(account: Account) -> None:
         "warnings": [],
     }
     assert account.sent == ["GET", "POST", "GET"]
-    again = account.run()
+    again = run(account)
     assert again == {
         "changed": False,
         "api_key": key,
@@ -121,16 +85,16 @@ def test_a_key_is_created_once(account: Account) -> None:
     assert account.sent[3:] == ["GET"]
 
 
-def test_several_keys_are_a_warning(account: Account) -> None:
-    older, newer = account.add(2)
-    result = account.run()
+def test_several_keys_are_a_warning(account: SimulatedAccount) -> None:
+    older, newer = account.add(number=2)
+    result = run(account)
     assert (result["changed"], result["api_key"]["id"]) == (False, older)
     [warning] = result["warnings"]
     assert f"(ids {older}, {newer}), and none of them was changed" in warning
 
 
-def test_always_creates_the_new_key_before_it_revokes_the_old_ones(account: Account) -> None:
-    older = account.add(2)
+def test_always_creates_the_new_key_before_it_revokes_the_old_ones(account: SimulatedAccount) -> None:
+    older = account.add(number=2)
     # With one of them, because the new one revokes them.
     result = task(account.client(account.secrets[older[0]]), name="deploy", regenerate="always")
     new = result["api_key"]["id"]
@@ -145,28 +109,30 @@ def test_always_creates_the_new_key_before_it_revokes_the_old_ones(account: Acco
 
 
 @pytest.mark.parametrize("fault, created", [("lost", 1), ("error", 0)])
-def test_a_creation_without_a_response_is_not_repeated(account: Account, dest: Path, fault: str, created: int) -> None:
+def test_a_creation_without_a_response_is_not_repeated(
+    account: SimulatedAccount, dest: Path, fault: str, created: int
+) -> None:
     account.add()
     account.plan(None, fault)
     with pytest.raises(ClouddbError) as error:
-        account.run(regenerate="always", dest=dest)
+        run(account, regenerate="always", dest=dest)
     assert len(account.active) == 1 + created
     assert error.value.details["key_ids"] == account.active[1:]
     assert account.sent == ["GET", "POST", "GET"]
     assert os.listdir(dest.parent) == []
 
 
-def test_a_creation_that_was_not_sent_fails_without_a_key(account: Account, dest: Path) -> None:
+def test_a_creation_that_was_not_sent_fails_without_a_key(account: SimulatedAccount, dest: Path) -> None:
     account.plan(None, "refused")
     with pytest.raises(RequestFailed) as error:
-        account.run(dest=dest)
+        run(account, dest=dest)
     assert (error.value.kind, account.active, os.listdir(dest.parent)) == ("unreachable", [], [])
 
 
 @pytest.mark.parametrize("has_dest", [False, True])
-def test_the_later_of_two_hosts_revokes_its_key(account: Account, dest: Path, has_dest: bool) -> None:
-    account.plan(None, account.create_elsewhere())
-    result = account.run(**({"dest": dest} if has_dest else {}))
+def test_the_later_of_two_hosts_revokes_its_key(account: SimulatedAccount, dest: Path, has_dest: bool) -> None:
+    account.plan(None, partial(account.create, "deploy"))
+    result = run(account, **({"dest": dest} if has_dest else {}))
     [theirs] = account.active
     assert (result["changed"], result["api_key"]["id"], result["revoked"]) == (False, theirs, [])
     assert "key" not in result
@@ -177,52 +143,52 @@ def test_the_later_of_two_hosts_revokes_its_key(account: Account, dest: Path, ha
     assert not dest.exists()
 
 
-def test_the_earlier_of_two_hosts_keeps_its_key(account: Account, dest: Path) -> None:
-    account.plan(None, None, account.create_elsewhere())
-    result = account.run(dest=dest)
+def test_the_earlier_of_two_hosts_keeps_its_key(account: SimulatedAccount, dest: Path) -> None:
+    account.plan(None, None, partial(account.create, "deploy"))
+    result = run(account, dest=dest)
     assert result["changed"] and result["api_key"]["id"] == account.active[0]
     assert dest.read_text() == account.secrets[account.active[0]]
 
 
-def test_the_later_of_two_replacements_revokes_only_its_key(account: Account) -> None:
+def test_the_later_of_two_replacements_revokes_only_its_key(account: SimulatedAccount) -> None:
     [older] = account.add()
     # The other host revokes the key that both hosts authenticate with.
-    account.plan(None, account.create_elsewhere(), lambda: account.keys.pop(older))
+    account.plan(None, partial(account.create, "deploy"), lambda: account.keys.pop(older))
     result = task(account.client(account.secrets[older]), name="deploy", regenerate="always")
     assert not result["changed"] and account.active == [result["api_key"]["id"]]
 
 
 @pytest.mark.parametrize("has_dest", [False, True])
-def test_a_failed_second_list_keeps_the_key_and_warns(account: Account, dest: Path, has_dest: bool) -> None:
+def test_a_failed_second_list_keeps_the_key_and_warns(account: SimulatedAccount, dest: Path, has_dest: bool) -> None:
     account.plan(None, None, "error")
-    result = account.run(**({"dest": dest} if has_dest else {}))
+    result = run(account, **({"dest": dest} if has_dest else {}))
     assert account.active == [result["api_key"]["id"]]
     assert account.is_active(dest.read_text() if has_dest else result["key"])
     [warning] = result["warnings"]
     assert "could not be listed again" in warning
 
 
-def test_tasks_that_share_a_file_create_one_key(account: Account, dest: Path) -> None:
+def test_tasks_that_share_a_file_create_one_key(account: SimulatedAccount, dest: Path) -> None:
     with ThreadPoolExecutor(4) as hosts:
-        results = list(hosts.map(lambda _host: account.run(dest=dest), range(4)))
+        results = list(hosts.map(lambda _host: run(account, dest=dest), range(4)))
     assert sorted(result["changed"] for result in results) == [False, False, False, True]
     assert [account.secrets[key_id] for key_id in account.active] == [dest.read_text()]
 
 
-def test_a_key_whose_name_the_service_changes_is_revoked(account: Account, dest: Path) -> None:
+def test_a_key_whose_name_the_service_changes_is_revoked(account: SimulatedAccount, dest: Path) -> None:
     account.add(name="ci")
     account.stored_name = str.strip
     with pytest.raises(ClouddbError) as error:
-        account.run(name="ci ", dest=dest)
+        run(account, name="ci ", dest=dest)
     assert (error.value.kind, error.value.details) == ("name_changed", {"key_ids": [3], "stored_name": "ci"})
     assert (account.active, os.listdir(dest.parent)) == ([2], [])
 
 
 @pytest.mark.parametrize("fault", [None, "refused"])
-def test_an_interrupted_task_revokes_its_key_or_names_it(account: Account, fault: str | None) -> None:
+def test_an_interrupted_task_revokes_its_key_or_names_it(account: SimulatedAccount, fault: str | None) -> None:
     account.plan(None, None, interrupt, fault)
     with pytest.raises(ClouddbError if fault else KeyboardInterrupt) as error:
-        account.run()
+        run(account)
     assert account.active == ([2] if fault else [])
     if isinstance(error.value, ClouddbError):
         assert error.value.details["key_ids"] == [2]
@@ -233,32 +199,32 @@ def test_an_interrupted_task_revokes_its_key_or_names_it(account: Account, fault
 
 
 def test_a_task_that_is_interrupted_after_the_file_was_replaced_keeps_the_key(
-    account: Account, dest: Path, monkeypatch: pytest.MonkeyPatch
+    account: SimulatedAccount, dest: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     account.add()
     monkeypatch.setattr(atomic_file, "_sync_directory", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        account.run(dest=dest, regenerate="always")
+        run(account, dest=dest, regenerate="always")
     assert account.is_active(dest.read_text())
 
 
-def test_the_file_has_only_the_secret(account: Account, dest: Path) -> None:
-    result = account.run(dest=dest)
+def test_the_file_has_only_the_secret(account: SimulatedAccount, dest: Path) -> None:
+    result = run(account, dest=dest)
     assert result["changed"] and "key" not in result
     assert dest.read_text() == account.secrets[account.active[0]]
     assert (mode_of(dest), sorted(os.listdir(dest.parent))) == (0o600, ["deploy.key"])
-    assert not account.run(dest=dest)["changed"]
+    assert not run(account, dest=dest)["changed"]
     assert account.sent.count("POST") == 1
 
 
 @pytest.mark.parametrize("regenerate", ["never", "if_lost"])
-def test_a_valid_secret_is_kept(account: Account, dest: Path, regenerate: str) -> None:
+def test_a_valid_secret_is_kept(account: SimulatedAccount, dest: Path, regenerate: str) -> None:
     """Whatever white space is around it."""
     [key_id] = account.add()
     dest.write_text(f"\n {account.secrets[key_id]} \n")
     dest.chmod(0o644)
     # Only the mode is changed.
-    assert [account.run(dest=dest, regenerate=regenerate)["changed"] for _run in range(2)] == [True, False]
+    assert [run(account, dest=dest, regenerate=regenerate)["changed"] for _run in range(2)] == [True, False]
     assert (account.active, mode_of(dest)) == ([key_id], 0o600)
     assert account.sent == ["GET", "GET"] * 2
 
@@ -267,13 +233,13 @@ unavailable = pytest.mark.parametrize("content", [None, b" \n", b"rejected", b"\
 
 
 @unavailable
-def test_an_unavailable_secret_fails_with_never(account: Account, dest: Path, content: bytes | None) -> None:
-    older = account.add(2)
+def test_an_unavailable_secret_fails_with_never(account: SimulatedAccount, dest: Path, content: bytes | None) -> None:
+    older = account.add(number=2)
     if content is not None:
         dest.write_bytes(content)
     for check_mode in (True, False):
         with pytest.raises(ClouddbError) as error:
-            account.run(check_mode, dest=dest)
+            run(account, check_mode, dest=dest)
         assert (error.value.kind, error.value.details) == ("secret_unavailable", {"key_ids": older})
     reason = {None: "does not exist", b"rejected": "rejects"}.get(content, "is empty")
     assert reason in str(error.value) and "regenerate: if_lost" in str(error.value)
@@ -282,11 +248,11 @@ def test_an_unavailable_secret_fails_with_never(account: Account, dest: Path, co
 
 
 @unavailable
-def test_if_lost_replaces_an_unavailable_secret(account: Account, dest: Path, content: bytes | None) -> None:
-    older = account.add(2)
+def test_if_lost_replaces_an_unavailable_secret(account: SimulatedAccount, dest: Path, content: bytes | None) -> None:
+    older = account.add(number=2)
     if content is not None:
         dest.write_bytes(content)
-    result = account.run(dest=dest, regenerate="if_lost")
+    result = run(account, dest=dest, regenerate="if_lost")
     assert ids(result["revoked"]) == older
     assert [account.secrets[key_id] for key_id in account.active] == [dest.read_text()]
 
@@ -296,29 +262,29 @@ def test_if_lost_replaces_an_unavailable_secret(account: Account, dest: Path, co
 @pytest.mark.parametrize("has_key", [True, False])
 @pytest.mark.parametrize("content", ["# of deploy\n{}", "CLOUDDB_API_KEY={}\nOTHER=1\n", "'{}'"])
 def test_a_file_that_holds_more_than_a_key_is_neither_valid_nor_lost(
-    account: Account, dest: Path, content: str, has_key: bool, regenerate: str, check_mode: bool
+    account: SimulatedAccount, dest: Path, content: str, has_key: bool, regenerate: str, check_mode: bool
 ) -> None:
     keys = account.add() if has_key else []
     dest.write_text(content.format(account.secrets[keys[0]] if keys else "secret"))
     before = dest.read_text()
     with pytest.raises(SecretFileError, match="must hold a key and nothing else") as error:
-        account.run(check_mode, dest=dest, regenerate=regenerate)
+        run(account, check_mode, dest=dest, regenerate=regenerate)
     assert before not in str(error.value)
     assert (account.active, account.sent, dest.read_text()) == (keys, [], before)
     assert os.listdir(dest.parent) == ["deploy.key"]
 
 
-def test_a_valid_secret_with_a_byte_order_mark_is_kept(account: Account, dest: Path) -> None:
+def test_a_valid_secret_with_a_byte_order_mark_is_kept(account: SimulatedAccount, dest: Path) -> None:
     [key_id] = account.add()
     for encoding in ("utf-8-sig", "utf-16"):
         dest.write_text(f"{account.secrets[key_id]}\r\n", encoding=encoding)
-        assert account.run(dest=dest, regenerate="if_lost")["api_key"]["id"] == key_id
+        assert run(account, dest=dest, regenerate="if_lost")["api_key"]["id"] == key_id
     assert account.active == [key_id]
 
 
 @pytest.mark.parametrize("number", [errno.EIO, errno.ENOENT])
 def test_a_rename_that_was_done_is_no_error(
-    account: Account, dest: Path, monkeypatch: pytest.MonkeyPatch, number: int
+    account: SimulatedAccount, dest: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     """NFS can report one for a rename that it has done."""
     [older] = account.add()
@@ -329,79 +295,81 @@ def test_a_rename_that_was_done_is_no_error(
         failing(number)()
 
     monkeypatch.setattr(os, "replace", replace_and_fail)
-    result = account.run(dest=dest, regenerate="always")
+    result = run(account, dest=dest, regenerate="always")
     assert (result["changed"], ids(result["revoked"])) == (True, [older])
     assert [account.secrets[key_id] for key_id in account.active] == [dest.read_text()]
 
 
-def test_the_new_secret_is_written_before_the_old_key_is_revoked(account: Account, dest: Path) -> None:
+def test_the_new_secret_is_written_before_the_old_key_is_revoked(account: SimulatedAccount, dest: Path) -> None:
     [older] = account.add()
     dest.write_text(account.secrets[older])
     seen: list[str] = []
     account.plan(*[None] * 4, lambda: seen.append(dest.read_text()))
-    account.run(dest=dest, regenerate="always")
+    run(account, dest=dest, regenerate="always")
     assert account.sent[4:] == [f"DELETE {older}"]
     assert seen == [account.secrets[account.active[0]]]
 
 
 @pytest.mark.parametrize("check_mode", [False, True])
-def test_no_key_is_created_for_a_file_with_several_hard_links(account: Account, dest: Path, check_mode: bool) -> None:
+def test_no_key_is_created_for_a_file_with_several_hard_links(
+    account: SimulatedAccount, dest: Path, check_mode: bool
+) -> None:
     [older] = account.add()
     dest.write_text(account.secrets[older])
     other = dest.with_name("other")
     os.link(dest, other)
     with pytest.raises(InvalidOption, match="hard links"):
-        account.run(check_mode, dest=dest, regenerate="always")
+        run(account, check_mode, dest=dest, regenerate="always")
     assert account.active == [older]
     # A file that stays is not refused.
-    assert account.run(check_mode, dest=dest)["revoked"] == []
+    assert run(account, check_mode, dest=dest)["revoked"] == []
 
 
-def test_unsafe_writes_give_all_hard_links_the_secret(account: Account, dest: Path) -> None:
+def test_unsafe_writes_give_all_hard_links_the_secret(account: SimulatedAccount, dest: Path) -> None:
     [older] = account.add()
     dest.write_text(account.secrets[older])
     other = dest.with_name("other")
     os.link(dest, other)
-    account.run(dest=dest, regenerate="always", unsafe_writes=True)
+    run(account, dest=dest, regenerate="always", unsafe_writes=True)
     assert [other.read_text()] == [account.secrets[key_id] for key_id in account.active] == [dest.read_text()]
 
 
 @pytest.mark.parametrize("fault", ["error", reject])
-def test_one_error_does_not_make_a_secret_unavailable(account: Account, dest: Path, fault: Any) -> None:
+def test_one_error_does_not_make_a_secret_unavailable(account: SimulatedAccount, dest: Path, fault: Any) -> None:
     """Neither does one rejection: a part of the service may not know the key yet."""
     [older] = account.add()
     dest.write_text(account.secrets[older])
     account.plan(None, fault)
     if fault is reject:
-        account.run(dest=dest, regenerate="if_lost")
+        run(account, dest=dest, regenerate="if_lost")
     else:
         with pytest.raises(RequestFailed):
-            account.run(dest=dest, regenerate="if_lost")
+            run(account, dest=dest, regenerate="if_lost")
     assert (account.active, dest.read_text()) == ([older], account.secrets[older])
 
 
 @pytest.mark.parametrize("check_mode", [False, True])
 @pytest.mark.parametrize("regenerate", ["never", "always"])
 def test_the_secret_of_another_key_is_not_overwritten(
-    account: Account, dest: Path, regenerate: str, check_mode: bool
+    account: SimulatedAccount, dest: Path, regenerate: str, check_mode: bool
 ) -> None:
     [other] = account.add(name="backup")
     dest.write_text(account.secrets[other])
     with pytest.raises(ClouddbError) as error:
-        account.run(check_mode, dest=dest, regenerate=regenerate)
+        run(account, check_mode, dest=dest, regenerate=regenerate)
     assert error.value.kind == "other_key"
     assert (account.active, dest.read_text()) == ([other], account.secrets[other])
     # Without a valid key in it, it is.
     del account.keys[other]
-    assert account.run(dest=dest)["changed"]
+    assert run(account, dest=dest)["changed"]
 
 
-def test_a_new_key_that_is_rejected_replaces_nothing(account: Account, dest: Path) -> None:
+def test_a_new_key_that_is_rejected_replaces_nothing(account: SimulatedAccount, dest: Path) -> None:
     [older] = account.add()
     dest.write_text(account.secrets[older])
     account.plan(None, None, reject, reject)
     with pytest.raises(RequestFailed) as error:
-        account.run(dest=dest, regenerate="always")
+        run(account, dest=dest, regenerate="always")
     assert error.value.kind == "unexpected_response"
     assert (account.active, dest.read_text()) == ([older], account.secrets[older])
 
@@ -409,14 +377,19 @@ def test_a_new_key_that_is_rejected_replaces_nothing(account: Account, dest: Pat
 @pytest.mark.parametrize("call, is_created", [("mkstemp", False), ("fsync", False), ("replace", True)])
 @pytest.mark.parametrize("is_revoked", [True, False])
 def test_a_failed_write_leaves_no_key_or_names_it(
-    account: Account, dest: Path, monkeypatch: pytest.MonkeyPatch, call: str, is_created: bool, is_revoked: bool
+    account: SimulatedAccount,
+    dest: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    call: str,
+    is_created: bool,
+    is_revoked: bool,
 ) -> None:
     dest.write_text("old")
     monkeypatch.setattr(tempfile if call == "mkstemp" else os, call, failing(errno.ENOSPC))
     # The list, two checks of the file's content, the creation and another list come before the revocation.
     account.plan(*[None] * 5, None if is_revoked else "refused")
     with pytest.raises(SecretFileError if is_revoked or not is_created else ClouddbError) as error:
-        account.run(dest=dest)
+        run(account, dest=dest)
     assert "No space left on device. Check " in str(error.value)
     assert account.sent.count("POST") == is_created
     orphaned = [] if is_revoked or not is_created else [2]
@@ -426,21 +399,21 @@ def test_a_failed_write_leaves_no_key_or_names_it(
 
 @pytest.mark.parametrize("check_mode", [True, False])
 def test_a_user_who_may_only_read_the_file_can_use_it(
-    account: Account, dest: Path, monkeypatch: pytest.MonkeyPatch, check_mode: bool
+    account: SimulatedAccount, dest: Path, monkeypatch: pytest.MonkeyPatch, check_mode: bool
 ) -> None:
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     with pytest.raises(InvalidOption) as error:
-        account.run(check_mode, dest=dest)
+        run(account, check_mode, dest=dest)
     assert error.value.details == {"option": "dest"}
     [key_id] = account.add()
     dest.write_text(account.secrets[key_id])
     dest.chmod(0o600)
-    assert account.run(check_mode, dest=dest)["revoked"] == []
+    assert run(account, check_mode, dest=dest)["revoked"] == []
     assert "POST" not in account.sent and os.listdir(dest.parent) == ["deploy.key"]
 
 
 def test_the_folder_is_locked_from_the_first_request_until_the_secret_is_written(
-    account: Account, dest: Path, monkeypatch: pytest.MonkeyPatch
+    account: SimulatedAccount, dest: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     steps: list[object] = []
     held = SecretFile.held
@@ -453,31 +426,31 @@ def test_the_folder_is_locked_from_the_first_request_until_the_secret_is_written
             steps.append(dest.exists())
 
     monkeypatch.setattr(SecretFile, "held", recording)
-    account.run(dest=dest)
+    run(account, dest=dest)
     assert steps == [[], True]
 
 
 @pytest.mark.parametrize("check_mode", [True, False])
 @pytest.mark.parametrize("options", [{"dest": "/missing/deploy.key"}, {"mode": 640}])
 def test_an_impossible_file_fails_before_any_request(
-    account: Account, dest: Path, options: dict[str, Any], check_mode: bool
+    account: SimulatedAccount, dest: Path, options: dict[str, Any], check_mode: bool
 ) -> None:
     options = {"dest": dest, **options}
     # In check mode, an earlier task would create the folder.
     if check_mode and "mode" not in options:
-        assert account.run(True, **options)["changed"]
+        assert run(account, True, **options)["changed"]
         return
     with pytest.raises(InvalidOption):
-        account.run(check_mode, **options)
+        run(account, check_mode, **options)
     assert account.sent == []
 
 
 @pytest.mark.parametrize("number, remaining", [(1, 0), (2, 1)])
-def test_older_keys_that_cannot_be_revoked_are_named(account: Account, number: int, remaining: int) -> None:
-    older = account.add(number)
+def test_older_keys_that_cannot_be_revoked_are_named(account: SimulatedAccount, number: int, remaining: int) -> None:
+    older = account.add(number=number)
     account.plan(*[None] * (4 + remaining), *["error"] * 9)
     with pytest.raises(ClouddbError) as error:
-        account.run(regenerate="always")
+        run(account, regenerate="always")
     result = error.value.as_result()
     new = max(account.keys)
     assert account.secrets[new] == result["key"] and result["key"] not in result["msg"]
@@ -489,22 +462,22 @@ def test_older_keys_that_cannot_be_revoked_are_named(account: Account, number: i
 
 
 @pytest.mark.parametrize("options", [{"dest": "key", "mode": "0000"}, {"name": None, "id": 2}])
-def test_absent_revokes_the_key(account: Account, options: dict[str, Any]) -> None:
+def test_absent_revokes_the_key(account: SimulatedAccount, options: dict[str, Any]) -> None:
     [key_id] = account.add()
     key = account.keys[key_id]
-    result = account.run(state="absent", **options)
+    result = run(account, state="absent", **options)
     assert (result["changed"], result["api_key"], ids(result["revoked"])) == (True, None, [key_id])
     assert result["diff"] == {"before": {"api_keys": [key]}, "after": {"api_keys": []}}
     assert account.active == []
-    again = account.run(state="absent", **options)
+    again = run(account, state="absent", **options)
     assert (again["changed"], again["revoked"], account.sent) == (False, [], ["GET", f"DELETE {key_id}", "GET"])
 
 
-def test_absent_needs_allow_multiple_for_several_keys(account: Account) -> None:
-    keys = account.add(4)
+def test_absent_needs_allow_multiple_for_several_keys(account: SimulatedAccount) -> None:
+    keys = account.add(number=4)
     for check_mode in (True, False):
         with pytest.raises(ClouddbError) as error:
-            account.run(check_mode, state="absent")
+            run(account, check_mode, state="absent")
         assert (error.value.kind, error.value.details) == ("several_keys", {"key_ids": keys})
     for position in (2, 0, 3):
         account.use(account.secrets[keys[position]])
@@ -514,9 +487,9 @@ def test_absent_needs_allow_multiple_for_several_keys(account: Account) -> None:
     assert ids(result["revoked"]) == [keys[1], keys[0], keys[3], keys[2]]
 
 
-def test_own_key_that_is_listed_late(account: Account) -> None:
+def test_own_key_that_is_listed_late(account: SimulatedAccount) -> None:
     """Without it, no other can be revoked."""
-    keys = account.add(3)
+    keys = account.add(number=3)
     client = account.client(account.secrets[keys[1]])
     account.use = lambda secret: None if account.is_active(secret) else reject()  # type: ignore[method-assign]
     with pytest.raises(ClouddbError) as error:
@@ -527,11 +500,11 @@ def test_own_key_that_is_listed_late(account: Account) -> None:
 
 
 @pytest.mark.parametrize("action", [lambda account: account.keys.pop(2), None])
-def test_a_key_that_is_gone_when_it_is_to_be_revoked(account: Account, action: Any) -> None:
+def test_a_key_that_is_gone_when_it_is_to_be_revoked(account: SimulatedAccount, action: Any) -> None:
     """By somebody else, or by this task, whose first response was lost."""
     account.add()
     account.plan(None, (lambda: action(account)) if action else "lost")
-    result = account.run(state="absent")
+    result = run(account, state="absent")
     assert (result["changed"], ids(result["revoked"])) == ((False, []) if action else (True, [2]))
 
 
@@ -552,7 +525,7 @@ def test_a_key_that_is_gone_when_it_is_to_be_revoked(account: Account, action: A
     ids=["present", "always", "dest, if_lost", "dest, always", "absent"],
 )
 def test_check_mode_predicts_the_result_and_changes_nothing(
-    account: Account, dest: Path, number: int, content: str | None, options: dict[str, Any]
+    account: SimulatedAccount, dest: Path, number: int, content: str | None, options: dict[str, Any]
 ) -> None:
     if options.get("dest"):
         options = {**options, "dest": dest}
@@ -560,12 +533,12 @@ def test_check_mode_predicts_the_result_and_changes_nothing(
         if content and (number or content != ADMIN_SECRET):
             dest.write_text(content)
             dest.chmod(0o600)
-    keys = account.add(number)
+    keys = account.add(number=number)
     files = {path: path.read_text() for path in dest.parent.iterdir()}
-    predicted = account.run(True, **options)
+    predicted = run(account, True, **options)
     assert account.active == keys and set(account.sent) == {"GET"}
     assert {path: path.read_text() for path in dest.parent.iterdir()} == files
-    real = account.run(**options)
+    real = run(account, **options)
     assert set(predicted) | {"warnings"} == set(real) | {"warnings"}
     assert predicted["changed"] == real["changed"]
     assert ids(predicted["revoked"]) == ids(real["revoked"])
@@ -574,8 +547,8 @@ def test_check_mode_predicts_the_result_and_changes_nothing(
     assert ("key" in predicted) == ("key" in real) and predicted.get("key") is None
 
 
-def test_a_planned_key_has_no_id_and_can_be_revoked_by_a_later_task(account: Account) -> None:
-    planned = account.run(True)["api_key"]
+def test_a_planned_key_has_no_id_and_can_be_revoked_by_a_later_task(account: SimulatedAccount) -> None:
+    planned = run(account, True)["api_key"]
     assert planned == {
         "id": None,
         "name": "deploy",
@@ -583,5 +556,5 @@ def test_a_planned_key_has_no_id_and_can_be_revoked_by_a_later_task(account: Acc
         "last_used_at": None,
         "last_used_from_addr": "",
     }
-    result = account.run(True, name=None, state="absent", id=NOT_CREATED_KEY_ID)
+    result = run(account, True, name=None, state="absent", id=NOT_CREATED_KEY_ID)
     assert (result["changed"], ids(result["revoked"])) == (True, [None])

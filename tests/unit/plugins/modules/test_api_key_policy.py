@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable
+from typing import Any
 
 import pytest
 
@@ -48,31 +48,8 @@ DEFAULTS: dict[str, Any] = {
 REVOKE = {"allowed": [{"name": "deploy-*"}], "action": "revoke", "own_key": "administrator"}
 
 
-class Account(SimulatedAccount):
-    """An account in which something happens before a request of the task, by its number."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.requests = 0
-        self.before: dict[int, Callable[[], None]] = {}
-
-    def use(self, secret: str) -> None:
-        if secret == ADMIN_SECRET:
-            self.requests += 1
-            self.before.get(self.requests, lambda: None)()
-        super().use(secret)
-
-    def add(self, name: str, is_used: bool = True) -> int:
-        """The id of a new key, created an hour after the last."""
-        self.clock.elapsed += 3600
-        key_id, secret = self.create(name)
-        if is_used:
-            self.use(secret)
-        return key_id
-
-    def run(self, check_mode: bool = False, **options: Any) -> dict[str, Any]:
-        self.requests = 0
-        return api_key_policy.run({**DEFAULTS, **options}, self.client(), check_mode)
+def run(account: SimulatedAccount, check_mode: bool = False, **options: Any) -> dict[str, Any]:
+    return api_key_policy.run({**DEFAULTS, **options}, account.client(), check_mode)
 
 
 # The requests of a task that revokes: a list, then a list and a DELETE for each key.
@@ -80,11 +57,11 @@ LISTS_BEFORE = 1
 
 
 @pytest.fixture
-def account() -> Account:
+def account() -> SimulatedAccount:
     """An account with three keys that are allowed and three that are not, all used 100 days ago."""
-    account = Account()
+    account = SimulatedAccount()
     for name in ("deploy-1", "laptop-1", "deploy-2", "laptop-2", "deploy-3", "laptop-3"):
-        account.add(name)
+        account.add(name, seconds=3600, is_used=True)
     account.clock.elapsed += 100 * DAY
     return account
 
@@ -104,9 +81,9 @@ def reasons(result: dict[str, Any]) -> dict[int, str]:
     return {each["key_id"]: each["kept_because"] for each in result["findings"] if each["kept_because"]}
 
 
-def test_report_changes_nothing(account: Account) -> None:
-    result = account.run(**{**REVOKE, "action": "report", "own_key": None})
-    assert account.requests == 1
+def test_report_changes_nothing(account: SimulatedAccount) -> None:
+    result = run(account, **{**REVOKE, "action": "report", "own_key": None})
+    assert account.sent == ["GET"]
     assert (result["changed"], result["revoked"], result["left"]) == (False, [], [])
     assert outcomes(result) == dict.fromkeys([ADMIN, *LAPTOPS], "reported")
     assert result["summary"] == {**dict.fromkeys(result["summary"], 0), "unknown": 4}
@@ -114,9 +91,9 @@ def test_report_changes_nothing(account: Account) -> None:
     assert len(account.keys) == 7
 
 
-def test_fields_of_a_finding(account: Account) -> None:
+def test_fields_of_a_finding(account: SimulatedAccount) -> None:
     entry = {"name": "deploy-*", "owner": "platform team", "reason": None}
-    [finding, *others] = account.run(allowed=[entry, {"name": "*"}], max_age="99d")["findings"]
+    [finding, *others] = run(account, allowed=[entry, {"name": "*"}], max_age="99d")["findings"]
     assert [each["name"] for each in [finding, *others]] == [
         "administrator",
         *(f"{name}-{number}" for name in ("deploy", "laptop") for number in (1, 2, 3)),
@@ -138,15 +115,15 @@ def test_fields_of_a_finding(account: Account) -> None:
 
 
 @pytest.mark.parametrize("own_key", ["administrator", "1"])
-def test_revokes_all_but_the_own_key(account: Account, own_key: str) -> None:
+def test_revokes_all_but_the_own_key(account: SimulatedAccount, own_key: str) -> None:
     """The own key has no allowed name, either. The service lists uses late."""
     options = {**REVOKE, "own_key": own_key}
     account.use(ADMIN_SECRET)
     account.clock.elapsed += DAY
     account.use = lambda secret: None  # type: ignore[method-assign]
-    predicted = account.run(check_mode=True, **options)
+    predicted = run(account, check_mode=True, **options)
     assert sorted(account.keys) == list(range(1, 8))
-    result = account.run(**options)
+    result = run(account, **options)
     assert sorted(account.keys) == [ADMIN, 2, 4, 6]
     assert outcomes(result) == outcomes(predicted) == {ADMIN: "kept", **dict.fromkeys(LAPTOPS, "revoked")}
     assert [key["id"] for key in result["revoked"]] == [key["id"] for key in predicted["revoked"]] == LAPTOPS
@@ -167,46 +144,50 @@ def test_revokes_all_but_the_own_key(account: Account, own_key: str) -> None:
 
 @pytest.mark.parametrize("check_mode", [False, True])
 @pytest.mark.parametrize("own_key, ids", [(None, []), ("nobody", []), ("99", []), ("twice", [8, 9]), ("2", [2, 8])])
-def test_own_key_that_is_not_one_key(account: Account, own_key: str | None, ids: list[int], check_mode: bool) -> None:
+def test_own_key_that_is_not_one_key(
+    account: SimulatedAccount, own_key: str | None, ids: list[int], check_mode: bool
+) -> None:
     for name in ("2" if own_key == "2" else "twice", "twice"):
-        account.add(name)
+        account.add(name, is_used=True)
     with pytest.raises(InvalidOption) as error:
-        account.run(check_mode, **{**REVOKE, "own_key": own_key})
+        run(account, check_mode, **{**REVOKE, "own_key": own_key})
     assert (error.value.kind, error.value.details) == ("invalid_option", {"option": "own_key"})
-    assert account.requests == (1 if own_key else 0)
+    assert account.sent == (["GET"] if own_key else [])
     assert all(str(key_id) in str(error.value) for key_id in ids)
 
 
-def test_only_the_kinds_are_revoked(account: Account) -> None:
-    assert account.run(**REVOKE, revoke_kinds=["idle"], max_idle="1d")["summary"]["unknown"] == 4
+def test_only_the_kinds_are_revoked(account: SimulatedAccount) -> None:
+    assert run(account, **REVOKE, revoke_kinds=["idle"], max_idle="1d")["summary"]["unknown"] == 4
     assert sorted(account.keys) == [ADMIN], "only the own key is not idle"
 
 
-def test_limit_and_order(account: Account) -> None:
+def test_limit_and_order(account: SimulatedAccount) -> None:
     account.use(account.secrets[3])
     account.clock.elapsed += DAY
-    result = account.run(**REVOKE, max_revocations=2)
+    result = run(account, **REVOKE, max_revocations=2)
     assert [key["id"] for key in result["revoked"]] == [5, 7]
     assert result["left"] == [ADMIN, 3]
     assert "max_revocations" in reasons(result)[3]
     assert len(result["warnings"]) == 1
-    assert [key["id"] for key in account.run(**REVOKE, max_revocations=2)["revoked"]] == [3]
+    assert [key["id"] for key in run(account, **REVOKE, max_revocations=2)["revoked"]] == [3]
 
 
-def test_key_that_a_rotation_deploys_is_not_revoked(account: Account) -> None:
+def test_key_that_a_rotation_deploys_is_not_revoked(account: SimulatedAccount) -> None:
     created, _secret = account.create("laptop-4")
     account.clock.elapsed += 60
-    result = account.run(**REVOKE, revoke_kinds=["unknown", "never_used"])
+    result = run(account, **REVOKE, revoke_kinds=["unknown", "never_used"])
     assert created in account.keys
     assert "grace period" in reasons(result)[created]
 
 
 @pytest.mark.parametrize("never", [None, "0001-01-01T00:00:00Z", "1970-01-01T00:00:00Z"])
-def test_service_that_records_no_uses(account: Account, monkeypatch: pytest.MonkeyPatch, never: str | None) -> None:
+def test_service_that_records_no_uses(
+    account: SimulatedAccount, monkeypatch: pytest.MonkeyPatch, never: str | None
+) -> None:
     for key in account.keys.values():
         key["last_used_at"] = never
-    monkeypatch.setattr(Account, "use", lambda self, secret: None)
-    result = account.run(**REVOKE, revoke_kinds=["never_used"])
+    monkeypatch.setattr(SimulatedAccount, "use", lambda self, secret: None)
+    result = run(account, **REVOKE, revoke_kinds=["never_used"])
     assert (result["revoked"], len(account.keys), len(result["warnings"])) == ([], 7, 1)
     assert (set(outcomes(result).values()), len(result["left"])) == ({"kept"}, 7)
     assert (reasons(result)[ADMIN], reasons(result)[3]) == (OWN_KEY, USES_NOT_LISTED)
@@ -214,44 +195,44 @@ def test_service_that_records_no_uses(account: Account, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("check_mode", [False, True])
 def test_nothing_is_revoked_without_the_time_of_the_service(
-    account: Account, monkeypatch: pytest.MonkeyPatch, check_mode: bool
+    account: SimulatedAccount, monkeypatch: pytest.MonkeyPatch, check_mode: bool
 ) -> None:
     """The clock of this machine may be 100 days ahead."""
     monkeypatch.setattr(SimulatedClient, "knows_service_time", False)
-    account.add("deploy-1", is_used=False)
+    account.add("deploy-1", seconds=3600)
     options: dict[str, Any] = {"max_age": "1d", "max_idle": "1d", "max_keys": 2, "grace": "0"}
-    result = account.run(check_mode, **REVOKE, **options, revoke_kinds=list(REVOCABLE_KINDS))
+    result = run(account, check_mode, **REVOKE, **options, revoke_kinds=list(REVOCABLE_KINDS))
     assert (result["changed"], result["revoked"], len(account.keys)) == (False, [], 8)
     assert result["left"] == [1, 2, 3, 4, 5, 6, 7, 8]
     assert reasons(result) == {ADMIN: OWN_KEY, **dict.fromkeys(range(2, 9), NO_SERVICE_TIME)}
     [warning] = result["warnings"]
     assert NO_SERVICE_TIME in warning
-    report = account.run(**options, allowed=REVOKE["allowed"])
+    report = run(account, **options, allowed=REVOKE["allowed"])
     assert ({each["outcome"] for each in report["findings"]}, report["warnings"]) == ({"reported"}, [])
 
 
 @pytest.mark.parametrize("before_request", range(2, LISTS_BEFORE + 3))
 @pytest.mark.parametrize("grace", ["0", "1h"])
-def test_key_that_is_used_in_the_meantime_is_kept(account: Account, before_request: int, grace: str) -> None:
-    account.before[before_request] = lambda: account.use(account.secrets[5])
-    result = account.run(**REVOKE, grace=grace)
+def test_key_that_is_used_in_the_meantime_is_kept(account: SimulatedAccount, before_request: int, grace: str) -> None:
+    account.plan(*[None] * (before_request - 1), lambda: account.use(account.secrets[5]))
+    result = run(account, **REVOKE, grace=grace)
     assert [key["id"] for key in result["revoked"]] == [3, 7]
     assert result["left"] == [ADMIN, 5]
     assert reasons(result)[5].startswith("It was ")
 
 
 @pytest.mark.parametrize("before_request", range(2, LISTS_BEFORE + 5))
-def test_key_that_another_revokes_in_the_meantime_is_gone(account: Account, before_request: int) -> None:
+def test_key_that_another_revokes_in_the_meantime_is_gone(account: SimulatedAccount, before_request: int) -> None:
     """Also immediately before the DELETE."""
-    account.before[before_request] = lambda: account.keys.pop(5) and None
-    result = account.run(**REVOKE)
+    account.plan(*[None] * (before_request - 1), lambda: account.keys.pop(5) and None)
+    result = run(account, **REVOKE)
     assert [key["id"] for key in result["revoked"]] == [3, 7]
     assert (outcomes(result)[5], result["left"]) == ("gone", [ADMIN])
 
 
-def test_key_that_complies_by_now_is_kept(account: Account) -> None:
-    account.before[LISTS_BEFORE + 1] = lambda: account.keys[3].update(name="deploy-9")
-    result = account.run(**REVOKE)
+def test_key_that_complies_by_now_is_kept(account: SimulatedAccount) -> None:
+    account.plan(*[None] * LISTS_BEFORE, lambda: account.keys[3].update(name="deploy-9"))
+    result = run(account, **REVOKE)
     assert reasons(result)[3] == COMPLIES
 
 
@@ -265,11 +246,11 @@ def unreachable(method: str = "GET", sent: bool = True, transient: bool = True) 
     [unreachable(transient=False), Unauthorized("unauthorized", Request("GET", "/api_keys", "request"), 1, 401)],
     ids=lambda error: error.kind,
 )
-def test_error_of_each_request(account: Account, number: int, error: RequestFailed) -> None:
+def test_error_of_each_request(account: SimulatedAccount, number: int, error: RequestFailed) -> None:
     """The result of a failed task has what was revoked, and the error names the keys that were not."""
-    account.before[number] = lambda: raise_error(error)
+    account.plan(*[None] * (number - 1), lambda: raise_error(error))
     with pytest.raises(RequestFailed if number <= LISTS_BEFORE else ClouddbError) as raised:
-        account.run(**REVOKE)
+        run(account, **REVOKE)
     before_each = max(0, number - LISTS_BEFORE - 1) // 2
     assert sorted(account.keys) == [key_id for key_id in range(1, 8) if key_id not in LAPTOPS[:before_each]]
     if number > LISTS_BEFORE:
@@ -336,14 +317,12 @@ SURPLUS = {
 
 @pytest.mark.parametrize("check_mode", [False, True])
 def test_surplus_ends_with_the_revocation_of_other_keys(check_mode: bool) -> None:
-    account = Account()
-    oldest = account.add("ok-a")
-    account.clock.elapsed += 10 * DAY
-    stray = account.add("stray")
+    account = SimulatedAccount()
+    [oldest] = account.add("ok-a", is_used=True)
+    [stray] = account.add("stray", seconds=10 * DAY, is_used=True)
+    account.add("ok-b", seconds=5 * DAY, is_used=True)
     account.clock.elapsed += 5 * DAY
-    account.add("ok-b")
-    account.clock.elapsed += 5 * DAY
-    result = account.run(check_mode=check_mode, **SURPLUS)
+    result = run(account, check_mode=check_mode, **SURPLUS)
     assert [key["id"] for key in result["revoked"]] == [stray]
     [finding] = [finding for finding in result["findings"] if finding["kind"] == "over_limit"]
     assert (finding["key_id"], finding["outcome"]) == (oldest, "gone")
@@ -351,10 +330,10 @@ def test_surplus_ends_with_the_revocation_of_other_keys(check_mode: bool) -> Non
 
 
 @pytest.mark.parametrize("key_id", [2, 7])
-def test_limit_counts_whatever_key_another_revokes(account: Account, key_id: int) -> None:
+def test_limit_counts_whatever_key_another_revokes(account: SimulatedAccount, key_id: int) -> None:
     """Also a key that complies, and one that the task would revoke last."""
-    account.before[LISTS_BEFORE + 1] = lambda: account.keys.pop(key_id) and None
-    result = account.run(**REVOKE, max_revocations=1)
+    account.plan(*[None] * LISTS_BEFORE, lambda: account.keys.pop(key_id) and None)
+    result = run(account, **REVOKE, max_revocations=1)
     assert result["revoked"] == []
     assert f"(id {key_id})" not in result["diff"]["after"]
     assert "max_revocations" in reasons(result)[3]

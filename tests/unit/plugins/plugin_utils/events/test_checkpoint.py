@@ -12,7 +12,6 @@ import tempfile
 import threading
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 
