@@ -64,7 +64,9 @@ class FileModule(ControlModule):
         """What Ansible says about the path, which may be temporary, as an error of C(dest) that names the option and the cause."""
         error = sys.exc_info()[1]
         cause = result.get("details") or (error.strerror if isinstance(error, OSError) else None)
-        problem = sentence(f"{msg}: {cause}" if cause else msg).replace(str(result["path"]), self.params["dest"])
+        # Up to ansible-core 2.18, the message about chown ends with all that the exception says.
+        problem = sentence(f"{msg.partition(':')[0]}: {cause}" if cause else msg)
+        problem = problem.replace(str(result["path"]), self.params["dest"])
         option = OPTIONS.get(msg.split()[0], "owner, group, mode and attributes")
         # What chattr prints is no exception.
         is_denied = isinstance(error, PermissionError) or "Operation not permitted" in problem
