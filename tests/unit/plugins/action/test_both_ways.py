@@ -19,7 +19,6 @@ from ansible_collections.clouddb.control.tests.unit.support.sandbox import runni
 HERE = Path(__file__).parent
 COLLECTION = Path("ansible_collections", "clouddb", "control")
 SEED = yaml.safe_load((ROOT / COLLECTION / "playbooks/files/guides_account.yml").read_text(encoding="utf-8"))
-# What differs between two runs of the same task.
 PLAYS = (HERE / "both_ways.yml").read_text(encoding="utf-8")
 ONE_TASK = """
 - hosts: own
