@@ -60,7 +60,7 @@ def check(session: nox.Session, ansible_core: str, *arguments: str, libraries: S
 )
 def controller(session: nox.Session, ansible_core: str) -> None:
     """Run sanity, unit and integration tests, or the suites named after --, on a controller."""
-    suites = session.posargs or ["sanity", "matrix", "integration", "playbooks"]
+    suites = session.posargs or ["sanity", "matrix", "fork", "integration", "playbooks"]
     is_oldest = (ansible_core, session.python) == (OLDEST, ANSIBLE_CORE[OLDEST][0])
     check(session, ansible_core, *suites, libraries=OLDEST_LIBRARIES if is_oldest else ())
 

@@ -282,13 +282,12 @@ ANSIBLE_TEST: dict[str, Callable[[SuiteRun, list[str]], int]] = {
 
 # The arguments of pytest for each other suite: the tests that run unless the user names some, and options.
 IN_ONE_PROCESS = "--numprocesses=0"
+SOAK = "--hypothesis-profile=soak"
 PYTEST: dict[str, tuple[list[str], list[str]]] = {
     "units": (["tests/unit"], []),
     "rotation": (["tests/rotation"], []),
-    "properties": (
-        ["tests/unit/properties", "tests/unit/sandbox", "tests/unit/plugins/faults"],
-        ["--hypothesis-profile=soak"],
-    ),
+    "properties": (["tests/unit"], [SOAK]),
+    "fork": (["tests/unit/plugins/action"], [SOAK]),
     "awx": (["tests/awx"], []),
     "browser": (["tests/browser"], [IN_ONE_PROCESS]),
     "distribution": (["tests/distribution"], []),

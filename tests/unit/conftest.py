@@ -1,6 +1,8 @@
 # Copyright (c) clouddb.control contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Number of examples of the property tests: the same few in each run, or many random ones (--hypothesis-profile=soak)."""
+"""How much is tested: the same few examples of properties in each run, without the tests that take long, or with
+--hypothesis-profile=soak all tests and many random examples.
+"""
 
 from __future__ import annotations
 
@@ -26,3 +28,9 @@ settings.register_profile("soak", settings.get_profile("quick"), max_examples=10
 
 def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile(config.getoption("--hypothesis-profile") or "quick")
+    config.addinivalue_line("markers", "soak: takes long, and runs with --hypothesis-profile=soak only")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--hypothesis-profile") != "soak":
+        items[:] = [item for item in items if not item.get_closest_marker("soak")]
