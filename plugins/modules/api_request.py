@@ -236,11 +236,11 @@ from ansible_collections.clouddb.control.plugins.module_utils._module import Con
 from ..module_utils._errors import ClouddbError
 from ..module_utils._http.client import Client
 from ..module_utils._operations.wait import WAIT_OPTIONS, limits_from
-from ..module_utils._resources.engine import Engine
+from ..module_utils._resources.engine import reach
 from ..module_utils._resources.goal import READ
-from ..module_utils._resources.preview import preview
 from ..module_utils._resources.read import read
 from ..module_utils._resources.request_options import goal_from
+from ..module_utils._resources.waiting import Waiting
 from ..module_utils._secrets import secret_texts
 from ..module_utils._timestamps import duration
 
@@ -271,7 +271,7 @@ def _run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[st
     goal = goal_from(params, check_mode)
     if goal.intent == READ:
         return read(client, goal, params["all_pages"], check_mode)
-    return preview(client, goal) if check_mode else Engine(client, goal, limits, lock_timeout).run()
+    return reach(client, goal, None if check_mode else Waiting(client, limits, lock_timeout))
 
 
 def main() -> None:

@@ -76,7 +76,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._module import Con
 
 from ..module_utils._http.client import Client
 from ..module_utils._projects import PROJECT_OPTIONS
-from ..module_utils._resources.info import info
+from ..module_utils._resources.declared import info
 from ..module_utils._resources.kinds import DATABASE
 
 

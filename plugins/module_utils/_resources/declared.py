@@ -10,22 +10,17 @@ from typing import Any
 
 from .._errors import ClouddbError, InvalidOption, Result, will_fail
 from .._http.client import Client
-from .._http.errors import RequestFailed, StatusError
-from .._lists import ResourceNotFound
-from .._operations.wait import WAIT_OPTIONS, Limits, limits_from
+from .._lists import ResourceNotFound, list_resources
+from .._operations.wait import WAIT_OPTIONS, limits_from
 from .._options import NOT_CREATED_ID
 from .._projects import add_organizations, project_id_from, query_of
-from .compare import contains
-from .engine import Engine
+from .engine import reach
 from .goal import ACT, CHANGE, CREATE, DELETE, ENSURE, Find, Goal, ResourceRequest
 from .kinds import Action, Kind
 from .lookup import branch_id_from
 from .outcome import result_of
-from .preview import preview
-from .refusals import Refusal
+from .waiting import Waiting
 
-# Statuses of requests whose fields or resource the service does not accept.
-REFUSALS = frozenset({400, 403, 404, 409, 412, 422})
 ACTION_OPTIONS: dict[str, dict[str, Any]] = {"wait": {"type": "bool", "default": True}, **WAIT_OPTIONS}
 STATE_OPTIONS: dict[str, dict[str, Any]] = {
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
@@ -34,20 +29,22 @@ STATE_OPTIONS: dict[str, dict[str, Any]] = {
 
 
 def declare(kind: Kind, params: Mapping[str, Any], client: Client, check_mode: bool) -> Result:
-    """The result of the module about this kind of resource. Raises what the engine of api_request raises, and ResourceNotFound."""
+    """The result of the module about this kind of resource. Raises what reach() raises, and ResourceNotFound."""
     limits, is_absent = limits_from(params), params["state"] == "absent"
-    used = None if check_mode else limits
+    waiting = None if check_mode else Waiting(client, limits)
     result = result_of()
     try:
-        find, values = _find(kind, params, client, may_be_missing=check_mode and not is_absent)
-        result = reach(kind, _goal(kind, find, values, params), client, used)
-        for action in _further_actions(kind, params, result):
-            goal = _action(kind, find, action, values, params["wait"])
-            if check_mode and result["object"].get("id", "") is None:
-                result["object"] = {**result["object"], **(action.sets or {})}
+        goal, *further = _goals(kind, params, client, may_be_missing=check_mode and not is_absent)
+        result = reach(client, goal, waiting)
+        is_new = result["changed"] and result["request"]["method"] == "POST"
+        for action in further:
+            if is_new if action.intent == ACT else not action.differs(result["object"]):
+                continue
+            if check_mode and is_new:
+                result["object"] = {**result["object"], **(action.first.sets or {})}
             else:
-                result = _together(result, reach(kind, goal, client, used, result["elapsed"]))
-        result["warnings"] += missing_project(find.segments, params)
+                result = _together(result, reach(client, action, waiting))
+        result["warnings"] += missing_project(goal.first.segments, params)
     except ResourceNotFound as error:
         if not is_absent:
             raise
@@ -62,12 +59,22 @@ def declare(kind: Kind, params: Mapping[str, Any], client: Client, check_mode: b
     return module_result(kind, result)
 
 
-def _further_actions(kind: Kind, params: Mapping[str, Any], result: Result) -> list[Action]:
-    """The actions that options ask for beside the state, if what the task has done does not include them."""
-    is_absent = params["state"] == "absent"
-    asked = [action for option, action in kind.actions.items() if params.get(option) and not is_absent]
-    is_new = result["changed"] and not result["diff"]["before"]
-    return [each for each in asked if not (is_new if each.sets is None else contains(result["object"], each.sets))]
+def info(kind: Kind, name: str, params: Mapping[str, Any], client: Client, check_mode: bool) -> Result:
+    """The result of the module that returns all resources of this kind as C(name), those of C(branch) if it is set.
+
+    In check mode, what an earlier task would create has none. Raises what Client raises, and ResourceNotFound.
+    """
+    segments, query = list_of(kind, params, client, may_be_missing=check_mode)
+    branch_id = None
+    if "branch" not in kind.parents and params.get("branch"):
+        branch_id = branch_id_from(params["branch"], client, segments[1], may_be_missing=check_mode)
+    is_created = NOT_CREATED_ID not in (*segments, branch_id)
+    items = list_resources(client, segments, kind.plural, query).items if is_created else []
+    return {
+        "changed": False,
+        name: [each for each in items if branch_id in (None, each.get("branch_id"))],
+        "warnings": missing_project(segments, params),
+    }
 
 
 def _together(first: Result, second: Result) -> Result:
@@ -82,74 +89,51 @@ def _together(first: Result, second: Result) -> Result:
     }
 
 
-def reach(kind: Kind, goal: Goal, client: Client, limits: Limits | None, elapsed: float = 0.0) -> Result:
-    """The engine's result; without C(limits), that of check mode. C(elapsed) seconds of the timeout have passed.
-
-    Raises what the engine raises, or a clearer error if the service's lists show why it refuses the request.
-    """
-    if limits is None:
-        result = preview(client, goal)
-        if result["changed"] and (refused := _refusal(kind, client, goal, result["request"]["body"])):
-            if not refused.remedy:
-                raise refused.error
-            result["warnings"].append(will_fail(refused.error, refused.remedy))
-        return result
-    try:
-        return Engine(client, goal, limits, elapsed=elapsed).run()
-    except StatusError as error:
-        request = error.request
-        is_refused = request.method != "GET" and error.status in REFUSALS
-        if is_refused and (refused := _refusal(kind, client, goal, request.body)):
-            refused.error.details = {**error.details, **refused.error.details}
-            raise refused.error from error
-        raise
-
-
-def _refusal(kind: Kind, client: Client, goal: Goal, body: Mapping[str, Any] | None) -> Refusal | None:
-    """Why the service's lists show that it refuses a request; None if they do not, or cannot be fetched."""
-    is_state = goal.is_action and goal.intent != ACT
-    if kind.refusal is None or is_state or goal.find is None or not goal.find.has_all_values:
-        return None
-    try:
-        return kind.refusal(client, goal.find, body)
-    except RequestFailed:
-        return None
-
-
-def _find(kind: Kind, params: Mapping[str, Any], client: Client, may_be_missing: bool) -> tuple[Find, dict[str, Any]]:
-    """What selects the resource, and the options with ids in place of the names of branches, and times in place of ages.
+def _goals(kind: Kind, params: Mapping[str, Any], client: Client, may_be_missing: bool) -> list[Goal]:
+    """The goal that the options describe, and those of the actions that options ask for beside C(state).
 
     With C(may_be_missing), an earlier task would create what they name.
     """
     segments, query = list_of(kind, params, client, may_be_missing)
-    values = dict(params)
+    values = {**params, **_ids(kind, params, client, segments, may_be_missing)}
+    match = {field: values[option] for option, field in kind.identity.items()}
+    selector = " and ".join(kind.identity)
+    if params.get("id"):
+        match, selector = {"id": params["id"]}, "id"
+    match = {field: None if value == NOT_CREATED_ID else value for field, value in match.items()}
+    find = Find(segments, kind.plural, match, query, selector)
+    if params["state"] == "absent":
+        return [deletion(kind, find, params["wait"])]
+    for option, value in values.items():
+        if isinstance(value, (datetime, timedelta)):
+            values[option] = _time(option, value, client.service_now(), is_future=option in kind.changeable)
+    if action := kind.actions.get(params["state"]):
+        return [_action(kind, find, action, values)]
+    once = {field for option, field in kind.changeable.items() if isinstance(params.get(option), timedelta)}
+    actions = [action for option, action in kind.actions.items() if params.get(option)]
+    return [_ensure(kind, find, values, once), *(_action(kind, find, action, values) for action in actions)]
+
+
+def _ids(
+    kind: Kind, params: Mapping[str, Any], client: Client, segments: Sequence[str], may_be_missing: bool
+) -> dict[str, str]:
+    """The ids of the branches that options name."""
+    ids = {}
     for option in kind.references:
         # A deletion does not depend on a parent. Without a value, the branch of a compute is the default one.
         is_needed = (
             not params.get("id") if option in kind.identity else params.get(option) and params["state"] != "absent"
         )
         if is_needed:
-            values[option] = branch_id_from(params[option], client, segments[1], may_be_missing, option)
-    for option, value in values.items():
-        if isinstance(value, (datetime, timedelta)) and params["state"] != "absent":
-            values[option] = _time(option, value, client.service_now(), is_future=option in kind.changeable)
-    match = {field: values[option] for option, field in kind.identity.items()}
-    selector = " and ".join(kind.identity)
-    if params.get("id"):
-        match, selector = {"id": params["id"]}, "id"
-    match = {field: None if value == NOT_CREATED_ID else value for field, value in match.items()}
-    return Find(segments, kind.plural, match, query, selector), values
+            ids[option] = branch_id_from(params[option], client, segments[1], may_be_missing, option)
+    return ids
 
 
-def _goal(kind: Kind, find: Find, values: Mapping[str, Any], params: Mapping[str, Any]) -> Goal:
-    """The goal that the options describe."""
-    if params["state"] == "absent":
-        return deletion(kind, find, params["wait"])
-    if action := kind.actions.get(params["state"]):
-        return _action(kind, find, action, values, params["wait"])
+def _ensure(kind: Kind, find: Find, values: Mapping[str, Any], once: set[str]) -> Goal:
+    """The goal that the resource is there with the fields that options set; one that is selected by its id is not created."""
     fields = {field: values[option] for option, field in kind.fields.items() if values.get(option) is not None}
     changes = {kind.wrapper: {name: fields[name] for name in kind.changeable.values() if name in fields}}
-    parts = {name: part for option, each in kind.parts.items() for name, part in each[params[option]].items()}
+    parts = {name: part for option, each in kind.parts.items() for name, part in each[values[option]].items()}
     requests = {
         CREATE: ResourceRequest("POST", find.segments, {kind.wrapper: {**find.match, **fields}, **parts}),
         CHANGE: ResourceRequest("PATCH", _item(kind, find.segments), changes),
@@ -160,26 +144,30 @@ def _goal(kind: Kind, find: Find, values: Mapping[str, Any], params: Mapping[str
         CHANGE if find.selector == "id" else ENSURE,
         requests,
         find,
-        params["wait"],
+        values["wait"],
         options={field: option for option, field in kind.fields.items()},
         fixed={name: fields[name] for name in kind.fixed.values() if name in fields},
-        once={field for option, field in kind.changeable.items() if isinstance(params.get(option), timedelta)},
+        once=once,
+        refuses=kind.refusal,
     )
 
 
-def _action(kind: Kind, find: Find, action: Action, values: Mapping[str, Any], wait: bool) -> Goal:
+def _action(kind: Kind, find: Find, action: Action, values: Mapping[str, Any]) -> Goal:
     """The goal that the action has been carried out."""
     given = {field: values[option] for option, field in action.fields.items() if values.get(option) is not None}
     segments = (*_item(kind, find.segments), action.path)
     body = {**action.defaults, **given} or None
     request = ResourceRequest("POST", segments, body, sets=action.sets, lacking=action.lacking)
-    step = ACT if action.sets is None else CHANGE
-    return Goal(step, {step: request}, find, wait, {field: option for option, field in action.fields.items()})
+    options = {field: option for option, field in action.fields.items()}
+    if action.sets is None:
+        return Goal(ACT, {ACT: request}, find, values["wait"], options, refuses=kind.refusal)
+    return Goal(CHANGE, {CHANGE: request}, find, values["wait"], options)
 
 
 def deletion(kind: Kind, find: Find, wait: bool) -> Goal:
     """The goal that the resource is gone."""
-    return Goal(DELETE, {DELETE: ResourceRequest("DELETE", _item(kind, find.segments))}, find, wait)
+    request = ResourceRequest("DELETE", _item(kind, find.segments))
+    return Goal(DELETE, {DELETE: request}, find, wait, refuses=kind.refusal)
 
 
 def _item(kind: Kind, segments: Sequence[str]) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Brings a resource to the state that a task asks for: observe, decide, send once, observe until it is so.
 
-Keeps P2, P3 and P4. What happened to the request does not decide alone: after a lost response, or a refusal because
+Keeps P2, P3, P4 and P9. What happened to the request does not decide alone: after a lost response, or a refusal because
 somebody else was faster, and while a list lags, the resource is observed again.
 """
 
@@ -12,21 +12,23 @@ import math
 from collections.abc import Sequence
 from datetime import timedelta
 
-from .._errors import InvalidOption, Result
+from ansible.module_utils.common.dict_transformations import dict_merge
+
+from .._errors import InvalidOption, Result, will_fail
 from .._http.client import SUCCESS, Client
 from .._http.errors import RequestFailed, StatusError, UnexpectedResponse
 from .._http.response import Response
 from .._http.session import LOCKED
 from .._operations.operations import Operation
 from .._operations.status import SUCCEEDED
-from .._operations.wait import Limits
 from .._operations.wait_failure import WaitFailed
-from .compare import contains, differing
+from .compare import contains, differing, fields_of
 from .goal import ACT, CHANGE, CREATE, DELETE, ENSURE, Goal, Resource, ResourceRequest, fill
 from .journal import Journal
 from .lookup import label_of
 from .observe import Observation, observe, shown_resource
-from .outcome import no_match, overdue, unknown_outcome
+from .outcome import final_result, no_match, overdue, result_of, result_so_far, unknown_outcome
+from .refusals import refusal_of
 from .state import ABSENT, BROKEN, DELETING, DIFFERENT, PRESENT, UNFINISHED, UNSEEN, is_failed_creation
 from .waiting import Waiting
 
@@ -42,15 +44,49 @@ STEPS = {
 # Refusals after which the resource may be there (CREATE) or gone (DELETE), because somebody else was faster.
 OVERTAKEN = {CREATE: frozenset({400, 409, 412, 422}), DELETE: frozenset({404, 409, 410, 412})}
 CONFLICT_STATUSES, GONE_STATUSES = frozenset({409, 412}), frozenset({404, 410})
+# Statuses of requests whose fields or resource the service does not accept.
+REFUSALS = frozenset({400, 403, 404, 409, 412, 422})
 # For how long a list may lag, and a request whose connection broke may still be carried out.
 SETTLING_SECONDS = 30.0
 
 
-def step_for(goal: Goal, seen: Observation) -> str:
-    """What a task will do about the resource, which it will wait for if it is unfinished."""
-    is_state = goal.is_action and goal.intent == CHANGE
-    ready = seen._replace(state=PRESENT) if seen.state == UNFINISHED and not is_state else seen
-    return STEPS[goal.intent].get(_compared(goal, ready).state, WAIT)
+def reach(client: Client, goal: Goal, waiting: Waiting | None) -> Result:
+    """The result of a task with this goal; without C(waiting), that of check mode.
+
+    Raises what Client raises, ClouddbError, InvalidOption and WaitFailed.
+    """
+    return Engine(client, goal, waiting).run() if waiting else _preview(client, goal)
+
+
+def _preview(client: Client, goal: Goal) -> Result:
+    """What a task would return, by GET requests only. A resource that would be created has the id null."""
+    # Without its id, which an earlier task would have created, there is nothing to look up.
+    can_look_up = goal.find is not None and goal.find.has_all_values
+    seen = observe(client, goal, Journal(goal)) if can_look_up else Observation(ABSENT, None)
+    _require_fixed(goal, seen)
+    # The task would wait for an unfinished resource. Only an action that sets its state has to do so before it compares.
+    is_ready = seen.state == UNFINISHED and goal.first.sets is None
+    ready = _compared(goal, seen._replace(state=PRESENT) if is_ready else seen)
+    first = next(iter(goal.requests))
+    step = STEPS[goal.intent].get(ready.state, WAIT) if can_look_up else first
+    found, warnings = seen.resource, [*seen.warnings]
+    if step == FAIL:
+        step = first
+        warnings.append(will_fail(f"No resource matches {goal.selector}"))
+    if seen.state == BROKEN and found and step not in goal.requests:
+        warnings.append(will_fail(f"The creation of {label_of(found)} has failed", "deletes it"))
+    if seen.state == DELETING and goal.creates:
+        # The task would wait until it is gone.
+        step, found = first, None
+    if step not in goal.requests:
+        return result_of(found, found, warnings=warnings)
+    request = goal.request(step, found)
+    if refusal := refusal_of(client, goal, request):
+        if not refusal.remedy:
+            raise refusal.error
+        warnings.append(will_fail(refusal.error, refusal.remedy))
+    after = None if step == DELETE else dict_merge(found or {"id": None}, fields_of(request.wanted, found or {}))
+    return result_of(found, after, changed=True, request=request.shown(found), warnings=warnings)
 
 
 def _compared(goal: Goal, seen: Observation) -> Observation:
@@ -59,7 +95,7 @@ def _compared(goal: Goal, seen: Observation) -> Observation:
     return seen._replace(state=DIFFERENT) if seen.state in comparable and goal.differs(seen.resource) else seen
 
 
-def require_fixed(goal: Goal, seen: Observation) -> None:
+def _require_fixed(goal: Goal, seen: Observation) -> None:
     """Raise InvalidOption if the resource has another value of a field that cannot be changed."""
     found = seen.resource or {}
     for field, wanted in goal.fixed.items():
@@ -72,30 +108,29 @@ def require_fixed(goal: Goal, seen: Observation) -> None:
 
 
 class Engine:
-    """One run of a task.
+    """The way to one goal of a task."""
 
-    C(lock_timeout) bounds the wait for a locked project; None: the timeout of the task does. C(elapsed) seconds of that have
-    passed already.
-    """
-
-    def __init__(
-        self, client: Client, goal: Goal, limits: Limits, lock_timeout: float | None = None, elapsed: float = 0.0
-    ) -> None:
-        self._client, self._goal = client, goal
-        self._waiting = Waiting(client, limits, lock_timeout, elapsed)
-        self._past = Journal(goal, self._waiting)
+    def __init__(self, client: Client, goal: Goal, waiting: Waiting) -> None:
+        self._client, self._goal, self._waiting = client, goal, waiting
+        self._past = Journal(goal)
 
     def run(self) -> Result:
-        """Do what the goal needs; the task's result. Raises what Client raises, ClouddbError, InvalidOption and WaitFailed."""
+        """Do what the goal needs; the task's result. Raises as reach()."""
         try:
             return self._run()
         except WaitFailed as failure:
             known = self._past.known
-            so_far = self._past.so_far(known)
+            so_far = result_so_far(self._past, self._waiting, known)
             failure.result = {**so_far, **failure.result, "elapsed": so_far["elapsed"]}
             if known and any(is_failed_creation(each, known) for each in failure.result["operations"]):
                 left = f"This creation left {label_of(known)}, which is not usable. Delete it, then run the task again."
                 failure.add(after=left)
+            raise
+        except StatusError as error:
+            is_refused = error.request.method != "GET" and error.status in REFUSALS
+            if is_refused and (refusal := refusal_of(self._client, self._goal, self._past.request)):
+                refusal.error.details = {**error.details, **refusal.error.details}
+                raise refusal.error from error
             raise
 
     def _run(self) -> Result:
@@ -110,17 +145,17 @@ class Engine:
                 self._wait(seen)
             elif step == DONE:
                 past.warnings += [] if past.sent else seen.warnings
-                return past.result(seen.resource, seen.operations)
+                return final_result(goal, past, self._waiting, seen)
             elif shown := self._send(step, seen.resource):
-                return past.result(shown.resource, shown.operations)
+                return final_result(goal, past, self._waiting, shown)
 
     # Observe and decide
 
     def _observe(self) -> Observation:
         goal, past, waiting = self._goal, self._past, self._waiting
-        known = (past.known or {}) if past.sent or past.changed else None
+        known = past.subject
         try:
-            seen = observe(waiting.bounded_client(), goal, past.sent, known, past.sent_at, past.has_waited)
+            seen = observe(waiting.bounded_client(), goal, past)
         except RequestFailed as error:
             seen = Observation(UNSEEN, None)
             is_passing = error.transient or isinstance(error, UnexpectedResponse)
@@ -135,7 +170,7 @@ class Engine:
             past.known = seen.resource
         if past.changed:
             return seen
-        require_fixed(goal, seen)
+        _require_fixed(goal, seen)
         return _compared(goal, seen)
 
     def _step(self, seen: Observation) -> str:
@@ -151,8 +186,8 @@ class Engine:
         if not past.sent or step in (WAIT, DONE) or (step == CHANGE and past.sent == CREATE):
             return step
         # The service may ignore a field, or return another value for it than was sent.
-        shown = shown_resource(past.json, past.request)
-        is_ignored = shown is not None and not goal.is_action and bool(differing(shown, past.request.wanted))
+        shown = shown_resource(past.response.json, past.request) if past.response else None
+        is_ignored = shown is not None and goal.first.sets is None and bool(differing(shown, past.request.wanted))
         is_final = not past.error and (is_ignored or self._waiting.seconds_to_settle() <= 0)
         return DONE if seen.state == DIFFERENT and is_final else WAIT
 
@@ -161,7 +196,7 @@ class Engine:
     def _send(self, step: str, found: Resource | None) -> Observation | None:
         """Send the request of this step about the resource; what the response shows, if no other observation is needed."""
         goal, past = self._goal, self._past
-        request = goal.request(step, found)
+        past.request = request = goal.request(step, found)
         past.before = past.known = found
         past.error = None
         try:
@@ -169,7 +204,7 @@ class Engine:
             operations = started_operations(response)
         except RequestFailed as error:
             return self._after_error(step, error)
-        past.status, past.json = response.status, response.json
+        past.response = response
         if response.status not in SUCCESS:
             return Observation(PRESENT, found, operations)
         past.sent, past.changed, past.has_waited = step, True, False
@@ -260,10 +295,11 @@ class Engine:
             return past.error
         if unobserved and past.changed:
             unobserved.add(f"{past.request.line} was carried out, but its result could not be looked up.")
-            unobserved.result = past.so_far(past.known)
+            unobserved.result = result_so_far(past, self._waiting, past.known)
         if unobserved:
             return unobserved
-        return overdue(past.request, seen, past.known, self._waiting.timeout, past.so_far(seen.resource))
+        result = result_so_far(past, self._waiting, seen.resource)
+        return overdue(past.request, seen, past.known, self._waiting.timeout, result)
 
 
 def started_operations(response: Response) -> list[Operation]:

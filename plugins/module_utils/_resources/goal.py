@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Callable, NamedTuple
 
-from .._errors import InvalidOption
-from .._http.client import SUCCESS, path_of
+from .._errors import ClouddbError, InvalidOption
+from .._http.client import SUCCESS, Client, path_of
 from .._options import NOT_CREATED_ID
 from .._timestamps import timestamp_of
 from .._untrusted import displayable, is_id
@@ -78,6 +78,13 @@ class ResourceRequest(NamedTuple):
         return {"method": self.method, "path": path, "query": self.query, "body": self.body}
 
 
+class Refusal(NamedTuple):
+    """Why a request is refused, and what an earlier task of the play may do about it, such as C(creates it); empty: nothing."""
+
+    error: ClouddbError
+    remedy: str = ""
+
+
 class Goal(NamedTuple):
     """What a task wants: C(intent), with the C(requests) that may be needed for it, by step.
 
@@ -87,7 +94,8 @@ class Goal(NamedTuple):
     - READ: nothing but the response.
 
     C(options) are the options of a module by the field that each sets, C(fixed) the fields that only the creation sets.
-    The fields in C(once) are changed only while the resource has no time there.
+    The fields in C(once) are changed only while the resource has no time there. C(refuses) returns why the service's lists show that
+    it refuses a request with this body about what Find selects.
     """
 
     intent: str
@@ -97,11 +105,7 @@ class Goal(NamedTuple):
     options: Mapping[str, str] = {}
     fixed: Mapping[str, Any] = {}
     once: Collection[str] = ()
-
-    @property
-    def is_action(self) -> bool:
-        """Whether the request is none that creates, changes or deletes the resource by its fields."""
-        return ACT in self.requests or any(request.sets is not None for request in self.requests.values())
+    refuses: Callable[[Client, Find, Mapping[str, Any] | None], Refusal | None] | None = None
 
     @property
     def creates(self) -> bool:
@@ -117,14 +121,6 @@ class Goal(NamedTuple):
     def first(self) -> ResourceRequest:
         """The request that a task without a resource would send."""
         return next(iter(self.requests.values()))
-
-    @property
-    def has_all_values(self) -> bool:
-        """Whether everything that a GET request sends has a value."""
-        first = self.first
-        return (
-            is_complete(first.segments) and has_values(first.query) and (self.find is None or self.find.has_all_values)
-        )
 
     def request(self, step: str, found: Resource | None) -> ResourceRequest:
         """The request of a step for the resource that was found."""

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from typing import Any, Callable, NamedTuple
 
 from .._http.client import Client
-from .goal import Find
-from .refusals import Refusal, branch_refusal, database_refusal, restore_refusal
+from .goal import Find, Refusal
+from .refusals import branch_refusal, database_refusal, restore_refusal
 
 
 class Action(NamedTuple):

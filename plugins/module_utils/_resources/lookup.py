@@ -15,6 +15,7 @@ from .._options import NOT_CREATED_ID
 from .._untrusted import displayable
 from .compare import contains, fields_of
 from .goal import CHANGE, DELETE, Find, Goal, Resource
+from .journal import Journal
 from .state import ABSENT, DELETING, own_state
 
 MAX_NAMED = 10
@@ -49,19 +50,17 @@ def require_array(response: Response, field: str | None) -> None:
         raise InvalidOption("find.list", f"{problem}. It has: {arrays or 'none'}")
 
 
-def find_resource(
-    client: Client, find: Find, goal: Goal, known: Resource | None = None, sent: str | None = None
-) -> tuple[Resource | None, list[str]]:
-    """The resource of the goal: C(known) by its id once there is one, until then the one that C(find) of the goal selects.
+def find_resource(client: Client, find: Find, goal: Goal, past: Journal) -> tuple[Resource | None, list[str]]:
+    """The resource of the goal: by its id once that is known, until then the one that C(find) of the goal selects.
 
-    It is also found by the values that a change gives it, because an earlier run may have made it. C(sent) is the step whose
-    request was sent. Raises what Client and select() raise.
+    It is also found by the values that a change gives it, because an earlier run may have made it. Raises what Client and
+    select() raise.
     """
-    alternatives = [find.match]
+    alternatives, known = [find.match], past.subject
     if known and known.get("id") is not None:
         by_id = {"id": known["id"]}
         # The response to a creation may have been that of a gateway.
-        alternatives = [by_id, find.match] if goal.creates and sent != CHANGE else [by_id]
+        alternatives = [by_id, find.match] if goal.creates and past.sent != CHANGE else [by_id]
     elif goal.intent == CHANGE:
         fields = fields_of(goal.requests[CHANGE].wanted, {})
         alternatives.append({field: fields.get(field, value) for field, value in find.match.items()})

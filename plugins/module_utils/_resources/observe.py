@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import timedelta
 from itertools import takewhile
 from typing import Any, NamedTuple
 
@@ -16,6 +16,7 @@ from .._operations.operations import PAGE_SIZE, Operation, operation_pages, time
 from .._operations.status import SUCCEEDED
 from .compare import contains, fields_of
 from .goal import CHANGE, DELETE, Goal, Resource, ResourceRequest, fill, placeholders, project_in_path
+from .journal import Journal
 from .lookup import find_resource
 from .state import ABSENT, DIFFERENT, LOOKBACK, PRESENT, UNFINISHED, is_about, judge, own_state, performs
 
@@ -36,50 +37,36 @@ class Observation(NamedTuple):
     warnings: list[str] = []
 
 
-def observe(
-    client: Client,
-    goal: Goal,
-    sent: str | None = None,
-    known: Resource | None = None,
-    sent_at: datetime | None = None,
-    has_waited: bool = False,
-) -> Observation:
-    """The resource and its state. C(known) is what the response, or an earlier observation, has shown of it.
-
-    C(sent) is the step whose request was sent. C(known) and C(sent_at), the time of the request by the service's clock, are None
-    before the request. C(has_waited): whether the operations of the resource have been waited for. Raises what Client raises,
-    and ClouddbError.
-    """
-    resource, warnings = _look_up(client, goal, sent, known, has_waited)
+def observe(client: Client, goal: Goal, past: Journal) -> Observation:
+    """The resource and its state. Raises what Client raises, and ClouddbError."""
+    resource, warnings = _look_up(client, goal, past)
     state = ABSENT if resource is None else own_state(resource)
     if state == ABSENT:
         resource = None
     # An action needs a resource that is ready.
-    is_comparable = state == PRESENT or (state == UNFINISHED and not goal.is_action)
-    if goal.find and CHANGE in (goal.intent, sent) and is_comparable and goal.differs(resource):
+    is_comparable = state == PRESENT or (state == UNFINISHED and goal.first.sets is None)
+    if goal.find and CHANGE in (goal.intent, past.sent) and is_comparable and goal.differs(resource):
         return Observation(DIFFERENT, resource)
     # The operations about a resource may go on when it is gone.
-    subject = resource or known
+    subject = resource or past.subject
     project_id = _project_of(goal, subject)
-    if has_waited or not (subject and project_id):
+    if past.has_waited or not (subject and project_id):
         return Observation(state, resource or None, [], warnings)
     about: list[Operation] = []
     with suppress(NotFound):  # of a project that was deleted
         about = _operations_about(client, subject, project_id)
-    judged, operations = judge(subject, about, client.service_now(), sent_at)
+    judged, operations = judge(subject, about, client.service_now(), past.sent_at)
     if resource is None and all(operation["status"] in SUCCEEDED for operation in operations):
         judged = ABSENT
     return Observation(judged, resource, operations, warnings)
 
 
-def _look_up(
-    client: Client, goal: Goal, sent: str | None, known: Resource | None, has_waited: bool
-) -> tuple[Resource | None, list[str]]:
+def _look_up(client: Client, goal: Goal, past: Journal) -> tuple[Resource | None, list[str]]:
     """The resource, in its list or by its own path, and warnings."""
-    request = goal.requests.get(sent or "", goal.first)
-    is_deletion, is_creation = goal.intent == DELETE, goal.creates and sent != CHANGE
+    request, known = past.request, past.subject
+    is_deletion, is_creation = goal.intent == DELETE, goal.creates and past.sent != CHANGE
     if goal.find is None:
-        if not is_deletion and not has_waited and own_state(known or {}) == PRESENT:
+        if not is_deletion and not past.has_waited and own_state(known or {}) == PRESENT:
             return known, []  # as the response has shown it a moment ago
         # Only a GET of its path shows that a resource is gone.
         return _by_own_path(client, request, known or {}) or (None if is_deletion else known), []
@@ -89,7 +76,7 @@ def _look_up(
     if own and (known or contains(own, goal.find.match)):
         return own, []
     try:
-        resource, warnings = find_resource(client, goal.find, goal, known, sent)
+        resource, warnings = find_resource(client, goal.find, goal, past)
     except StatusError as error:
         if own is None or error.status not in LIST_REFUSED:
             raise

@@ -12,11 +12,13 @@ from .._http.errors import RequestFailed
 from .._lists import ResourceNotFound
 from .._operations.wait_failure import WaitFailed
 from .._untrusted import displayable
-from .compare import changed_fields, contains
-from .goal import Goal, Resource, ResourceRequest
-from .lookup import MAX_NAMED, label_of
+from .compare import changed_fields, contains, differing, fields_of
+from .goal import CHANGE, CREATE, Goal, Resource, ResourceRequest
+from .journal import Journal
+from .lookup import label_of
 from .observe import Observation
 from .state import ABSENT, DELETING, UNFINISHED
+from .waiting import Waiting
 
 
 def result_of(before: Resource | None = None, after: Resource | None = None, **fields: Any) -> Result:
@@ -34,6 +36,53 @@ def result_of(before: Resource | None = None, after: Resource | None = None, **f
         "warnings": [],
         **fields,
     }
+
+
+def result_so_far(past: Journal, waiting: Waiting, resource: Resource | None) -> Result:
+    """The result of a task as it is so far."""
+    response = past.response
+    return result_of(
+        past.before,
+        resource,
+        changed=past.changed,
+        json=response.json if response else None,
+        status=response.status if response else None,
+        operations=past.operations,
+        elapsed=waiting.elapsed(),
+        polls=waiting.polls,
+        request=past.request.shown(past.before) if past.changed or response else None,
+        warnings=past.warnings,
+    )
+
+
+def final_result(goal: Goal, past: Journal, waiting: Waiting, seen: Observation) -> Result:
+    """The result of a task at its end. Raises ClouddbError if C(find) would not find what was created."""
+    request, before, resource, changed, warnings = (
+        past.request,
+        past.before,
+        seen.resource,
+        past.changed,
+        [*past.warnings],
+    )
+    if changed and past.response is None:
+        warnings.append(f"The response to {request.line} was lost, but the service has carried out the request.")
+    elif changed and past.sent == CHANGE and before and resource:
+        pairs = [(before.get(name), resource.get(name)) for name in fields_of(request.wanted, before)]
+        changed = not all(contains(old, new) and contains(new, old) for old, new in pairs)
+        if ignored := differing(resource, request.wanted):
+            warnings.append(ignored_fields_warning(goal, request, ignored))
+    result = {
+        **result_so_far(past, waiting, resource),
+        "changed": changed,
+        "operations": list({each["id"]: each for each in [*past.operations, *seen.operations]}.values()),
+        "warnings": warnings,
+    }
+    if not past.changed:
+        result["diff"] = {"before": {}, "after": {}}
+    match = goal.find.match if goal.find and past.sent == CREATE and past.changed else {}
+    if resource and not contains(resource, match):
+        raise created_differently(goal, resource, match, result)
+    return result
 
 
 def ignored_fields_warning(goal: Goal, request: ResourceRequest, names: Sequence[str]) -> str:
@@ -72,17 +121,6 @@ def unknown_outcome(error: RequestFailed, advice: str) -> ClouddbError:
     """The error for a request that may have been carried out."""
     message = f"{error} The service may have carried out the request. {advice}"
     return ClouddbError("unknown_outcome", message, error.details)
-
-
-def locked(
-    error: RequestFailed, option: str, seconds: float, locking: Sequence[str], may_have_acted: bool
-) -> ClouddbError:
-    """The error for a project that stayed locked, with the ids of its unfinished operations; C(option) bounds the wait."""
-    message = f"{error} The project stayed locked for {round(seconds, 1):g} s ({option})"
-    message += "." if may_have_acted else ", so the request was not carried out."
-    if locking:
-        message += f" Unfinished operations of the project: {', '.join(locking[:MAX_NAMED])}."
-    return ClouddbError("locked", f"{message} Run the task again later, or increase {option}.", error.details)
 
 
 def overdue(

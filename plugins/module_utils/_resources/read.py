@@ -9,7 +9,9 @@ from .._http.client import SUCCESS, Client
 from .._http.errors import NotFound
 from .._http.response import Response
 from .._lists import list_resources
-from .goal import Find, Goal, ResourceRequest, fill, placeholders
+from .compare import has_values
+from .goal import Find, Goal, ResourceRequest, fill, is_complete, placeholders
+from .journal import Journal
 from .lookup import find_resource, require_array, select
 from .observe import Observation, shown_resource
 from .outcome import no_match, result_of
@@ -22,12 +24,13 @@ def read(client: Client, goal: Goal, all_pages: bool, check_mode: bool) -> Resul
     Raises what Client raises, and ClouddbError.
     """
     request, find = goal.first, goal.find
-    if check_mode and not goal.has_all_values:
+    has_all_values = is_complete(request.segments) and has_values(request.query) and (not find or find.has_all_values)
+    if check_mode and not has_all_values:
         unknown = "because a value in it is not known. An earlier task would create the resource."
         return result_of(warnings=[f"{request.line} was not sent, {unknown}"])
     if not placeholders(request.segments):
         return _get(client, goal, request, find, all_pages, check_mode)
-    found, warnings = find_resource(client, find, goal) if find else (None, [])
+    found, warnings = find_resource(client, find, goal, Journal(goal)) if find else (None, [])
     if found:
         by_id = request._replace(segments=fill(request.segments, found))
         return {**_get(client, goal, by_id, None, all_pages, check_mode=False), "object": found}

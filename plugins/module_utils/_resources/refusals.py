@@ -5,23 +5,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from .._errors import ClouddbError, InvalidOption
 from .._http.client import Client
+from .._http.errors import RequestFailed
 from .._lists import list_resources, there_is_no
 from .._untrusted import displayable
 from .compare import contains, fields_of
-from .goal import Find
+from .goal import Find, Goal, Refusal, ResourceRequest
 from .lookup import MAX_NAMED, label_of
 from .state import ABSENT, DELETING, own_state
 
 
-class Refusal(NamedTuple):
-    """Why a request is refused, and what an earlier task of the play may do about it, such as C(creates it); empty: nothing."""
-
-    error: ClouddbError
-    remedy: str = ""
+def refusal_of(client: Client, goal: Goal, request: ResourceRequest) -> Refusal | None:
+    """Why the service's lists show that it refuses the goal's request; None if they do not, or cannot be fetched."""
+    if goal.refuses is None or goal.find is None or not goal.find.has_all_values:
+        return None
+    try:
+        return goal.refuses(client, goal.find, request.body)
+    except RequestFailed:
+        return None
 
 
 def branch_refusal(client: Client, find: Find, body: Mapping[str, Any] | None) -> Refusal | None:

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from .._clock import Deadline
 from .._errors import ClouddbError, Result
 from .._http.client import Client
 from .._lists import list_resources
@@ -19,12 +18,14 @@ from .._patterns import matcher, require_clear
 from .._projects import project_id_from
 from .._timestamps import duration
 from .compare import changed_fields
-from .declared import deletion, module_result, reach
+from .declared import deletion, module_result
+from .engine import reach
 from .goal import Find, Resource
 from .kinds import BRANCH
 from .lookup import label_of
 from .refusals import reason_to_keep
 from .state import DELETING, own_state
+from .waiting import Waiting
 
 DEFAULT_AGE = "7d"
 
@@ -39,7 +40,7 @@ def sweep(params: Mapping[str, Any], client: Client, check_mode: bool) -> Result
     limits = limits_from(params)
     older_than = DEFAULT_AGE if params["older_than"] is None else params["older_than"]
     age = timedelta(seconds=duration({"older_than": older_than}, "older_than"))
-    deadline = Deadline.after(client.clock, limits.timeout)
+    waiting = None if check_mode else Waiting(client, limits)
     segments = ("projects", str(project_id_from(params, client, check_mode)), "branches")
     listed = [] if segments[1] == NOT_CREATED_ID else list_resources(client, segments, "branches").items
     if listed and age and not client.knows_service_time:
@@ -56,16 +57,16 @@ def sweep(params: Mapping[str, Any], client: Client, check_mode: bool) -> Result
             "branch": None,
             "branches": deleted,
             "operations": operations,
-            "elapsed": round(limits.timeout - deadline.remaining(), 3),
+            "elapsed": waiting.elapsed() if waiting else 0.0,
             "diff": changed_fields(before, {}),
             "warnings": warnings,
         }
 
     for branch in due:
         goal = deletion(BRANCH, Find(segments, BRANCH.plural, {"id": branch["id"]}, selector="id"), params["wait"])
-        if not check_mode:
+        if waiting:
             try:
-                done = reach(BRANCH, goal, client, limits, elapsed=limits.timeout - deadline.remaining())
+                done = reach(client, goal, waiting)
             except ClouddbError as error:
                 operations += error.result.get("operations", [])
                 # Even if no branch is gone yet, its deletion may have begun.

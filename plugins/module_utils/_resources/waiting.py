@@ -5,9 +5,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from .._clock import Deadline
+from .._errors import ClouddbError
 from .._http.client import Client
 from .._http.errors import StatusError
 from .._operations.operations import Operation
@@ -16,21 +17,20 @@ from .._operations.wait import LAST_POLL_SECONDS, Limits, Wait, poll_interval
 from .._operations.wait_failure import WaitFailed
 from .._operations.wait_state import UnfinishedOperations, WaitState
 from .goal import project_in_path
-from .outcome import locked
+from .lookup import MAX_NAMED
 from .state import LOOKBACK
 
 
 class Waiting:
     """The waits of one task, which share its timeout.
 
-    C(lock_timeout) bounds the wait for a locked project; None: the timeout does. C(elapsed) seconds of that have passed already.
+    C(lock_timeout) bounds the wait for a locked project; None: the timeout does.
     """
 
-    def __init__(self, client: Client, limits: Limits, lock_timeout: float | None = None, elapsed: float = 0.0) -> None:
+    def __init__(self, client: Client, limits: Limits, lock_timeout: float | None = None) -> None:
         self._client, self._limits, self._lock_timeout = client, limits, lock_timeout
-        self._started = client.clock.monotonic() - elapsed
+        self._started = client.clock.monotonic()
         self.timeout = limits.timeout
-        self._timeout = max(0.0, limits.timeout - elapsed)
         # By the monotonic clock; None until a wait begins.
         self._deadline: float | None = None
         self._lock_deadline: float | None = None
@@ -45,17 +45,16 @@ class Waiting:
         """Seconds since the task began."""
         return round(self._client.clock.monotonic() - self._started, 3)
 
-    def begin(self, seconds_to_settle: float = math.inf) -> None:
+    def begin(self, seconds_to_settle: float) -> None:
         """Begin to wait after a request. What happened to it has to be known after C(seconds_to_settle)."""
-        now = self._client.clock.monotonic()
-        if self._deadline is None:
-            self._deadline = now + self._timeout
-        self._settled_at = now + seconds_to_settle
+        self.begin_once()
+        self._settled_at = self._client.clock.monotonic() + seconds_to_settle
+        self._pauses = 0
 
     def begin_once(self) -> None:
         """Begin to wait, unless the task has begun already."""
         if self._deadline is None:
-            self.begin()
+            self._deadline = self._client.clock.monotonic() + self.timeout
 
     def seconds_left(self) -> float:
         """Seconds until the deadline; 0 before the first wait."""
@@ -106,12 +105,12 @@ class Waiting:
         """Wait for the unfinished operations of the project that C(error) is about. Raises ClouddbError and WaitFailed."""
         clock, option, seconds = self._client.clock, "lock_timeout", self._lock_timeout
         if seconds is None:
-            option, seconds = "timeout", self._timeout
-            self.begin()
+            option, seconds = "timeout", self.timeout
+            self.begin_once()
         self._lock_deadline = self._lock_deadline or self._deadline or clock.monotonic() + seconds
         remaining = self._lock_deadline - clock.monotonic()
         if remaining <= 0:
-            raise locked(error, option, seconds, self._locking, may_have_acted)
+            raise _locked(error, option, seconds, self._locking, may_have_acted)
         if project_id := project_in_path(error.details["path"].split("/")[1:]):
             unlisted = UnfinishedOperations(project_id, LOOKBACK.total_seconds())
             state = WaitState(clock, remaining, (), unlisted, accepts_failure=True)
@@ -120,3 +119,14 @@ class Waiting:
             if state.operations:
                 return
         self.pause(self._lock_deadline - clock.monotonic(), shortest=error.retry_after or 0.0)
+
+
+def _locked(
+    error: StatusError, option: str, seconds: float, locking: Sequence[str], may_have_acted: bool
+) -> ClouddbError:
+    """The error for a project that stayed locked, with the ids of its unfinished operations; C(option) bounds the wait."""
+    message = f"{error} The project stayed locked for {round(seconds, 1):g} s ({option})"
+    message += "." if may_have_acted else ", so the request was not carried out."
+    if locking:
+        message += f" Unfinished operations of the project: {', '.join(locking[:MAX_NAMED])}."
+    return ClouddbError("locked", f"{message} Run the task again later, or increase {option}.", error.details)
