@@ -40,7 +40,7 @@ class CreatedKey(NamedTuple):
         return f"CreatedKey({self.public!r})"  # without the secret
 
 
-def list_keys(client: Client, scope: KeyScope = ACCOUNT, max_rejections: int = 1) -> list[Key]:
+def list_keys(client: Client, scope: KeyScope, max_rejections: int = 1) -> list[Key]:
     """The active keys of the account or organization, the earliest first, without secrets (api.md, GET /api_keys).
 
     If the scope is a project, only the keys that are limited to it.
@@ -60,7 +60,7 @@ def _get(client: Client, path: Sequence[str], max_rejections: int) -> Response:
     return client.get(*path)
 
 
-def keys_named(client: Client, name: str, scope: KeyScope = ACCOUNT) -> list[Key]:
+def keys_named(client: Client, name: str, scope: KeyScope) -> list[Key]:
     """The active keys of this name, the earliest first; names are not unique."""
     return [key for key in list_keys(client, scope) if key.get("name") == name]
 
@@ -87,7 +87,7 @@ def own_key_of(client: Client, scope: KeyScope, listed: Sequence[Key], own_key: 
 
     named = named_in(listed)
     if scope.org_id and not named:
-        named = named_in([*list_keys(client, KeyScope(scope.org_id)), *list_keys(client)])
+        named = named_in([*list_keys(client, KeyScope(scope.org_id)), *list_keys(client, ACCOUNT)])
     if len(named) != 1:
         found = f"{numbered([key['id'] for key in named])} have" if named else "no key has"
         raise InvalidOption(
@@ -100,7 +100,7 @@ def _creation_order(key: Key) -> tuple[datetime, int]:
     return timestamp_of(key, "created_at") or datetime.max.replace(tzinfo=timezone.utc), key["id"]
 
 
-def create_key(client: Client, name: str, known_ids: Collection[int], scope: KeyScope = ACCOUNT) -> CreatedKey:
+def create_key(client: Client, name: str, known_ids: Collection[int], scope: KeyScope) -> CreatedKey:
     """Create a key, at most one (api.md, POST /api_keys).
 
     C(known_ids) are the ids of all keys of this scope before. Raises ClouddbError when the service may have created a key
@@ -161,7 +161,7 @@ def _unconfirmed_creation(
     return orphaned_key(f"{problem} {outcome}", new_ids, cause)
 
 
-def with_new_key(client: Client, created: CreatedKey, scope: KeyScope = ACCOUNT) -> Client:
+def with_new_key(client: Client, created: CreatedKey, scope: KeyScope) -> Client:
     """A client that authenticates with the new key, which is to replace others. Raises UnexpectedResponse if the service rejects it.
 
     A key that is limited to a project can't replace others, so the client stays.
@@ -176,7 +176,7 @@ def with_new_key(client: Client, created: CreatedKey, scope: KeyScope = ACCOUNT)
 
 
 def choose_key(
-    client: Client, name: str, created: CreatedKey, known_ids: Collection[int], scope: KeyScope = ACCOUNT
+    client: Client, name: str, created: CreatedKey, known_ids: Collection[int], scope: KeyScope
 ) -> tuple[Key, list[str]]:
     """The key of that name that is kept, and warnings: the earliest whose id is not among C(known_ids).
 
@@ -224,7 +224,7 @@ def _require_scope(key: Key, scope: KeyScope) -> None:
         )
 
 
-def revoke_key(client: Client, key: Key, scope: KeyScope = ACCOUNT) -> Key | None:
+def revoke_key(client: Client, key: Key, scope: KeyScope) -> Key | None:
     """Revoke a key (api.md, DELETE /api_keys/{key_id}); the revocation result, None when it was already gone."""
     try:
         response = client.delete(*scope.path, key["id"])
@@ -262,7 +262,7 @@ def _is_gone(client: Client, key: Key, scope: KeyScope, cause: RequestFailed) ->
         return False
 
 
-def revoke_created_key(client: Client, created: CreatedKey, reason: str, scope: KeyScope = ACCOUNT) -> None:
+def revoke_created_key(client: Client, created: CreatedKey, reason: str, scope: KeyScope) -> None:
     """Revoke the key that this task has created. Raises ClouddbError, with the reason, when that fails."""
     try:
         revoke_key(client, created.public, scope)
@@ -289,7 +289,7 @@ def retry_advice(error: ClouddbError) -> str:
     return "Run the task again."
 
 
-def is_accepted(client: Client, scope: KeyScope = ACCOUNT, max_rejections: int = MAX_REJECTIONS) -> bool:
+def is_accepted(client: Client, scope: KeyScope, max_rejections: int = MAX_REJECTIONS) -> bool:
     """Whether the service accepts the key of this client for what the scope is about.
 
     It does not if it rejects the key C(max_rejections) times.
@@ -301,7 +301,7 @@ def is_accepted(client: Client, scope: KeyScope = ACCOUNT, max_rejections: int =
     return True
 
 
-def is_valid_secret(client: Client, scope: KeyScope = ACCOUNT) -> bool:
+def is_valid_secret(client: Client, scope: KeyScope) -> bool:
     """Whether the key of this client is accepted, and is of this scope. Raises ClouddbError for a key that can access more than its project."""
     if not is_accepted(client, scope):
         return False

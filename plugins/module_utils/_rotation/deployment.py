@@ -17,7 +17,7 @@ from .._errors import ClouddbError, InvalidOption
 from .._files.secret_file import FileAttributes, SecretFile
 from .._http.client import Client
 from .._keys.keys import MAX_REJECTIONS, is_accepted
-from .._keys.scope import ACCOUNT, KeyScope
+from .._keys.scope import KeyScope
 from .confirmation import Confirmation, Run
 from .record import (
     COMMITTED,
@@ -73,7 +73,7 @@ class Host(NamedTuple):
     run: Run
     file: SecretFile | None
     record: SecretFile | None
-    scope: KeyScope = ACCOUNT
+    scope: KeyScope
 
     @contextmanager
     def held(self) -> Iterator[Found]:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from .._errors import ClouddbError, InvalidOption, Result
 from .._keys.keys import Key, numbered
-from .._keys.scope import ACCOUNT, KeyScope
+from .._keys.scope import KeyScope
 from .._timestamps import parse_timestamp, timestamp_of
 from .confirmation import Confirmation, id_of_list, keys_with_ids, names_text, recorded_keys
 from .record import KnownKey, checksum
@@ -55,7 +55,7 @@ class Rotation(NamedTuple):
     now: datetime
     own_key: int | None
     none_has_record: bool
-    scope: KeyScope = ACCOUNT
+    scope: KeyScope
 
     def own_keys(self, secret: str) -> set[int | None]:
         """The ids of the task's own key: those that are recorded with this secret, and the one that the user named."""
@@ -115,7 +115,7 @@ def rotation_of(
     confirmations: Mapping[str, Confirmation],
     now: datetime,
     own_key: int | None,
-    scope: KeyScope = ACCOUNT,
+    scope: KeyScope,
 ) -> Rotation:
     """The rotation of the keys of this name. To C(named_hosts), those of the records are added, except for C(retired_hosts).
 

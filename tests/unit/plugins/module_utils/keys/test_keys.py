@@ -27,6 +27,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._keys.keys import 
     retry_advice,
     revoke_key,
 )
+from ansible_collections.clouddb.control.plugins.module_utils._keys.scope import ACCOUNT
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import Serve
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import (
     CUT_OFF,
@@ -64,18 +65,18 @@ def test_keys_are_sorted_by_creation_time_then_id(serve: Serve) -> None:
         {"id": 5},
     ]
     response = reply([key(9, SECOND), key(8), key(7), key(7), *others])
-    assert [found["id"] for found in keys_named(serve(response).client, "deploy")] == [7, 8, 9, 1, 2, 3, 4]
+    assert [found["id"] for found in keys_named(serve(response).client, "deploy", ACCOUNT)] == [7, 8, 9, 1, 2, 3, 4]
 
 
 @pytest.mark.parametrize("body", [{"api_keys": []}, [7], [{"name": "deploy"}], [{"id": "7"}]])
 def test_malformed_key_list_raises(serve: Serve, body: Any) -> None:
     with pytest.raises(UnexpectedResponse):
-        list_keys(serve(reply(body)).client)
+        list_keys(serve(reply(body)).client, ACCOUNT)
 
 
 def test_listed_keys_have_no_secrets(serve: Serve) -> None:
     served = serve(reply([{"id": 1, "name": "deploy", "key": "the-secret"}]))
-    assert list_keys(served.client) == [{"id": 1, "name": "deploy"}]
+    assert list_keys(served.client, ACCOUNT) == [{"id": 1, "name": "deploy"}]
 
 
 # Creations
@@ -83,7 +84,7 @@ def test_listed_keys_have_no_secrets(serve: Serve) -> None:
 
 @pytest.mark.parametrize("fields", [{}, {"name": None}, {"name": "deploy", "scope": "all"}])
 def test_created_key(serve: Serve, fields: dict[str, Any]) -> None:
-    created = create_key(serve(reply({"id": 1, "key": "new", **fields})).client, "deploy", known_ids=[5])
+    created = create_key(serve(reply({"id": 1, "key": "new", **fields})).client, "deploy", [5], ACCOUNT)
     assert created == CreatedKey("new", {"name": "deploy", "id": 1, **fields})
     assert "new" not in repr(created)
 
@@ -100,7 +101,7 @@ def test_created_key(serve: Serve, fields: dict[str, Any]) -> None:
 def test_a_creation_result_without_a_new_key_is_unconfirmed(serve: Serve, body: Any) -> None:
     served = serve(reply(body), reply([key(5, name="ci"), key(6)]))
     with pytest.raises(ClouddbError) as error:
-        create_key(served.client, "deploy", known_ids=[5])
+        create_key(served.client, "deploy", [5], ACCOUNT)
     assert error.value.details["key_ids"] == [6]
     assert [request.method for request in served.requests] == ["POST", "GET"]
 
@@ -131,7 +132,7 @@ def test_an_unconfirmed_creation_says_which_keys_are_new(
     serve: Serve, listed: Reply, outcome: str, key_ids: list[int]
 ) -> None:
     with pytest.raises(ClouddbError) as error:
-        create_key(serve(reply({}, 500), listed).client, "deploy", known_ids=[5])
+        create_key(serve(reply({}, 500), listed).client, "deploy", [5], ACCOUNT)
     assert outcome in str(error.value)
     assert error.value.details["key_ids"] == key_ids
 
@@ -150,13 +151,13 @@ def test_an_unconfirmed_creation_says_which_keys_are_new(
 def test_the_earliest_new_key_is_kept(
     serve: Serve, listed: list[dict[str, Any]], created: CreatedKey, kept: int
 ) -> None:
-    chosen, warnings = choose_key(serve(reply(listed)).client, "deploy", created, known_ids=[1])
+    chosen, warnings = choose_key(serve(reply(listed)).client, "deploy", created, [1], ACCOUNT)
     assert (chosen["id"], warnings) == (kept, [])
 
 
 def test_the_key_that_is_kept_has_the_fields_of_the_list(serve: Serve) -> None:
     listed = {**key(7), "last_used_at": None, "scope": "all"}
-    assert choose_key(serve(reply([listed])).client, "deploy", ours(7), []) == (listed, [])
+    assert choose_key(serve(reply([listed])).client, "deploy", ours(7), [], ACCOUNT) == (listed, [])
 
 
 @pytest.mark.parametrize("shown, lists", [(None, [[key(6), key(7, name="ci")]]), ("ci", [])])
@@ -168,7 +169,7 @@ def test_new_key_with_another_name(serve: Serve, shown: str | None, lists: list[
     """
     created = CreatedKey("secret", key(7, name=shown))
     with pytest.raises(ClouddbError) as error:
-        choose_key(serve(*map(reply, lists)).client, "deploy", created, known_ids=[])
+        choose_key(serve(*map(reply, lists)).client, "deploy", created, [], ACCOUNT)
     assert (error.value.kind, error.value.details) == ("name_changed", {"key_ids": [7], "stored_name": "ci"})
 
 
@@ -181,7 +182,7 @@ REFUSED_TEXT = "Key 7 could not be revoked."
 def test_revocation_result_keeps_unknown_fields(serve: Serve) -> None:
     revoked = {"id": 7, "revoked": True, "by": {"id": 3}}
     served = serve(reply(revoked))
-    assert revoke_key(served.client, key(7)) == revoked
+    assert revoke_key(served.client, key(7), ACCOUNT) == revoked
     assert served.targets == ["/api_keys/7"]
 
 
@@ -200,7 +201,7 @@ def test_revocation_result_keeps_unknown_fields(serve: Serve) -> None:
 def test_a_key_that_is_gone_was_revoked_by_an_attempt_that_may_have_acted(
     serve: Serve, replies: list[Reply], revocation: dict[str, Any] | None
 ) -> None:
-    assert revoke_key(serve(*replies).client, key(7)) == revocation
+    assert revoke_key(serve(*replies).client, key(7), ACCOUNT) == revocation
 
 
 @pytest.mark.parametrize(
@@ -208,7 +209,7 @@ def test_a_key_that_is_gone_was_revoked_by_an_attempt_that_may_have_acted(
 )
 def test_malformed_revocation_result_of_a_listed_key_raises(serve: Serve, body: Any) -> None:
     with pytest.raises(UnexpectedResponse) as error:
-        revoke_key(serve(reply(body), reply([key(7)])).client, key(7))
+        revoke_key(serve(reply(body), reply([key(7)])).client, key(7), ACCOUNT)
     assert (error.value.details["method"], error.value.details["path"]) == ("DELETE", "/api_keys/7")
 
 
@@ -229,7 +230,7 @@ def test_malformed_revocation_result_of_a_listed_key_raises(serve: Serve, body: 
 )
 def test_a_revocation_that_failed_or_may_have_failed(serve: Serve, replies: list[Reply], problem: str) -> None:
     with pytest.raises(RequestFailed) as error:
-        revoke_key(serve(*replies, api_retries=1).client, key(7))
+        revoke_key(serve(*replies, api_retries=1).client, key(7), ACCOUNT)
     assert not_revoked([7], error.value) == problem
     needs_other_key = isinstance(error.value, Unauthorized)
     assert ("Set api_key to another key" in retry_advice(error.value)) is needs_other_key
@@ -258,7 +259,7 @@ def test_a_secret_is_checked_with_requests_of_its_own(
     https://github.com/electric-saw/ccloud-client-go/pull/5
     """
     served = serve(*replies)
-    assert is_valid_secret(served.client.with_api_key("the-secret")) is valid
+    assert is_valid_secret(served.client.with_api_key("the-secret"), ACCOUNT) is valid
     assert [request.headers["Authorization"] for request in served.requests] == ["Bearer the-secret"] * len(replies)
     assert served.clock.pauses == pauses
 
@@ -268,12 +269,12 @@ def test_secret_that_cannot_be_a_header_is_not_sent(serve: Serve, secret: str) -
     """Nor does it count as one that the service rejects."""
     served = serve()
     with pytest.raises(InvalidOption, match="^key: the value must be a key and nothing else, but it "):
-        is_valid_secret(served.client.with_api_key(secret))
+        is_valid_secret(served.client.with_api_key(secret), ACCOUNT)
     assert served.requests == []
 
 
 def test_other_errors_leave_the_validity_of_the_secret_open(serve: Serve) -> None:
     client = serve(reply({"message": "the-secret may not do this"}, 403)).client
     with pytest.raises(StatusError) as error:
-        is_valid_secret(client.with_api_key("the-secret"))
+        is_valid_secret(client.with_api_key("the-secret"), ACCOUNT)
     assert "the-secret" not in str(error.value)

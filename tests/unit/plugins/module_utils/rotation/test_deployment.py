@@ -23,6 +23,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._errors import (
     SecretFileError,
 )
 from ansible_collections.clouddb.control.plugins.module_utils._files.secret_file import SecretFile
+from ansible_collections.clouddb.control.plugins.module_utils._keys.scope import ACCOUNT
 from ansible_collections.clouddb.control.plugins.module_utils._rotation.confirmation import Confirmation, Run
 from ansible_collections.clouddb.control.plugins.module_utils._rotation.deployment import (
     Found,
@@ -61,7 +62,7 @@ class Deployment:
         self.path, self.record = folder / "key", folder / ".key.rotation"
         self.file = SecretFile(str(self.path), lambda path: False, check_mode=check)
         record = SecretFile(str(self.record), lambda path: False, option="record", check_mode=check)
-        self.host = Host(name, Run(run, {}), self.file, record)
+        self.host = Host(name, Run(run, {}), self.file, record, ACCOUNT)
         self.client = account.client("unused")
         _changed, self.inspected = inspect(self.client, self.host)
         self.previous: str | None = None
@@ -402,7 +403,7 @@ def test_record_needs_a_file_of_its_own(rotated: tuple[Deployment, NewKey]) -> N
 
 
 def test_without_a_file_the_run_that_deploys_confirms(account: SimulatedAccount) -> None:
-    host = Host("web1", Run("run", {}), None, None)
+    host = Host("web1", Run("run", {}), None, None, ACCOUNT)
     client = account.client("unused")
     key_id, secret = account.create("deploy-20261121T091507Z")
     key = NewKey(key_id, secret, ["web1"], {})
@@ -538,7 +539,7 @@ def test_key_that_is_revoked_before_it_is_confirmed(host: Deployment) -> None:
 
 def test_record_without_a_file(account: SimulatedAccount, tmp_path: Path) -> None:
     record = tmp_path / "record"
-    host = Host("web1", Run("run", {}), None, SecretFile(str(record), lambda path: False, option="record"))
+    host = Host("web1", Run("run", {}), None, SecretFile(str(record), lambda path: False, option="record"), ACCOUNT)
     client = account.client("unused")
     key_id, secret = account.create("deploy-20261121T091507Z")
     key = NewKey(key_id, secret, ["web1"], {})
