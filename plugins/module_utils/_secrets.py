@@ -78,7 +78,7 @@ class Masker:
         hidden = [
             each for each in chain(secrets, *map(_passwords, secrets)) if len(each) >= MIN_LENGTH and each.strip("*")
         ]
-        # Not changed in place: another thread may be using them.
+        # No lock: only the thread of the task calls this. Not changed in place, because the others may be reading them.
         self.secrets = self.secrets.union(*map(encodings, hidden))
 
     def hide_key(self, key: str) -> None:

@@ -46,13 +46,10 @@ PROFILE = "legacy"
 
 def load(action: str) -> ModuleType | None:
     """The module of the action plugin with this C(__name__). Ansible loads the plugin before it forks the processes of the tasks."""
-    threshold = gc.get_threshold()
     try:
         return importlib.import_module(MODULES + action.rpartition(".")[2])
     except Exception:  # pylint: disable=broad-except
         return None  # the ordinary way shows what is wrong with it
-    finally:
-        gc.set_threshold(*threshold)
 
 
 class ForkAction(NormalAction):
