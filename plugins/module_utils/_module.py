@@ -31,7 +31,18 @@ RunFunction = Callable[..., dict[str, Any]]
 
 # The options that select by id what, in check mode, only an earlier task would create. A test compares them with all options.
 MAY_LACK_VALUE = frozenset(
-    "id project project_id branch branch_id parent source endpoint_id operation_id operations".split()
+    {
+        "id",
+        "project",
+        "project_id",
+        "branch",
+        "branch_id",
+        "parent",
+        "source",
+        "endpoint_id",
+        "operation_id",
+        "operations",
+    }
 )
 
 
