@@ -4,11 +4,25 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
+import yaml
+
+SITE = Path(__file__).resolve().parent
+CHECKOUT = SITE.parents[1]
+sys.path.insert(0, str(SITE))
+
+galaxy = yaml.safe_load((CHECKOUT / "galaxy.yml").read_text(encoding="utf-8"))
+# A release leaves no fragments.
+is_released = not any((CHECKOUT / "changelogs" / "fragments").glob("*.y*ml"))
+
 project = "clouddb.control"
 author = "clouddb.control contributors"
 copyright = author
+version = release = galaxy["version"]
 
-extensions = ["sphinx.ext.intersphinx", "sphinx_antsibull_ext"]
+extensions = ["sphinx.ext.intersphinx", "sphinx_antsibull_ext", "examples_first"]
 antsibull_ext_color_scheme = "default-autodark"
 default_role = "any"
 highlight_language = "YAML+Jinja"
@@ -24,7 +38,12 @@ html_theme_options = {
     "show_extranav": False,
     "show_rtd_ethical_ads": False,
 }
-html_title = "clouddb.control"
+html_context = {
+    "nav_version": f"version {version}" if is_released else "development version",
+    "is_released": is_released,
+    "released_site": f"{galaxy['documentation']}stable/",
+}
+html_title = f"{project}, {html_context['nav_version']}"
 templates_path = ["templates"]
 html_static_path = ["static"]
 html_css_files = ["site.css"]

@@ -143,6 +143,23 @@ def test_front_page_begins_with_the_installation_and_a_playbook(browser: Page, p
     assert len(shown) == 2 and max(shown) < 720
 
 
+def test_pages_of_plugins_begin_with_an_example(browser: Page, pages: list[Path]) -> None:
+    browser.emulate(1280)
+    tops = {}
+    for page in pages:
+        if page.stem.endswith(("_inventory", "_module", "_role")):
+            browser.open(page)
+            tops[page.stem] = browser.evaluate("document.querySelector('[role=main] pre').getBoundingClientRect().top")
+    assert len(tops) > 20 and max(tops.values()) < 800, tops
+
+
+def test_drawing_on_the_front_page_can_be_read_on_a_phone(browser: Page, pages: list[Path]) -> None:
+    browser.emulate(390)
+    browser.open(named(pages, "index.html"))
+    scale = browser.evaluate("(image => image.width / image.naturalWidth)(document.querySelector('.drawing'))")
+    assert 0.9 < scale <= 1
+
+
 def test_kinds_of_failures_fit_on_a_phone(browser: Page, pages: list[Path]) -> None:
     browser.emulate(390)
     browser.open(named(pages, "troubleshooting.html"))

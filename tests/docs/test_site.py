@@ -1,0 +1,160 @@
+# Copyright (c) clouddb.control contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What docs/site adds to Sphinx and its theme, on sites of few pages. tests/browser opens the complete site."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from conftest import CHECKOUT
+
+MODULE = """
+clouddb.control.demo module
++++++++++++++++++++++++++++
+
+.. note:: To install it, use a command.
+
+.. contents::
+   :local:
+   :depth: 1
+
+Synopsis
+--------
+- Shows how it works.
+
+.. _requirements:
+
+Requirements
+------------
+- requests
+
+Parameters
+----------
+None. See :ref:`Requirements <requirements>`.
+"""
+EXAMPLES = """
+Examples
+--------
+.. code-block:: yaml+jinja
+
+    - clouddb.control.demo:
+
+.. _return_values:
+
+Return Values
+-------------
+None.
+"""
+ROLE = """
+clouddb.control.sandbox role
+++++++++++++++++++++++++++++
+
+.. contents::
+   :local:
+   :depth: 2
+
+Entry point
+-----------
+
+Synopsis
+^^^^^^^^
+- Starts a sandbox.
+
+Parameters
+^^^^^^^^^^
+None.
+"""
+
+
+GUIDE = "Guide\n=====\n"
+
+
+def build(folder: Path, fragments: tuple[str, ...], **pages: str) -> str:
+    """Build a site with these pages, in a checkout with these changelog fragments; the errors of Sphinx."""
+    for part in ("docs/site", "roles/sandbox"):
+        shutil.copytree(CHECKOUT / part, folder / part)
+    shutil.copy(CHECKOUT / "galaxy.yml", folder)
+    (folder / "changelogs" / "fragments").mkdir(parents=True)
+    for name in (".keep", *fragments):
+        (folder / "changelogs" / "fragments" / name).touch()
+    (folder / "sources").mkdir()
+    for name, content in {"index": GUIDE, **pages}.items():
+        (folder / "sources" / f"{name}.rst").write_text(f":orphan:\n\n{content}", encoding="utf-8")
+    program = [
+        sys.executable,
+        "-m",
+        "sphinx",
+        "-W",
+        "-q",
+        "-b",
+        "html",
+        "-c",
+        "docs/site",
+        "-D",
+        "extensions=examples_first",
+    ]
+    done = subprocess.run([*program, "sources", "built"], cwd=folder, capture_output=True, text=True, check=False)
+    assert bool(done.stderr) == bool(done.returncode)
+    return done.stderr
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A site of the development version."""
+    folder = tmp_path_factory.mktemp("site")
+    assert build(folder, ("branch.yml",), demo_module=MODULE + EXAMPLES, sandbox_role=ROLE) == ""
+    return folder / "built"
+
+
+def body_of(page: Path) -> str:
+    """What a page shows beside the menu."""
+    return page.read_text(encoding="utf-8").partition('role="main"')[2]
+
+
+def headings(body: str) -> list[str]:
+    """The headings of sections."""
+    return re.findall(r'role="doc-backlink">([^<]*)<', body)
+
+
+def contents(body: str) -> list[str]:
+    """The sections to which the list of contents links."""
+    return re.findall(r'<a class="reference internal" href="#([^"]*)" id=', body)
+
+
+def test_examples_follow_the_synopsis(site: Path) -> None:
+    body = body_of(site / "demo_module.html")
+    assert headings(body) == ["Synopsis", "Examples", "Requirements", "Parameters", "Return Values"]
+    assert contents(body) == ["synopsis", "examples", "requirements", "parameters", "return-values"]
+    order = [body.index(text) for text in ("Shows how", ">clouddb.control.demo<", "To install it", "<p>requests")]
+    assert order == sorted(order)
+
+
+def test_example_of_a_role_is_the_first_in_its_readme(site: Path) -> None:
+    body = body_of(site / "sandbox_role.html")
+    assert headings(body) == ["Entry point", "Synopsis", "Examples", "Parameters"]
+    assert contents(body) == ["entry-point", "synopsis", "examples", "parameters"]
+    assert "Try out a playbook with a sandbox" in body
+
+
+def test_page_without_an_example_is_an_error(tmp_path: Path) -> None:
+    assert "The page demo_module has no synopsis or no example." in build(tmp_path, (), demo_module=MODULE)
+
+
+def test_pages_say_whether_their_version_is_released(site: Path, tmp_path: Path) -> None:
+    metadata = yaml.safe_load((CHECKOUT / "galaxy.yml").read_text(encoding="utf-8"))
+    version, link = metadata["version"], f'<a href="{metadata["documentation"]}stable/">'
+    assert build(tmp_path, ()) == ""
+    for page, shown, has_banner in (
+        (site, "development version", True),
+        (tmp_path / "built", f"version {version}", False),
+    ):
+        html = (page / "index.html").read_text(encoding="utf-8")
+        assert f"<title>Guide &mdash; clouddb.control, {shown}</title>" in html
+        assert re.search(rf'<div class="version">\s*{shown}\s*</div>', html)
+        assert (f"a version after {version} is not released" in html, link in html) == (has_banner, has_banner)
