@@ -7,6 +7,7 @@ Warnings, such as broken links between pages, fail the build. It needs no networ
 
 from __future__ import annotations
 
+import re
 import runpy
 import shutil
 import sys
@@ -50,11 +51,18 @@ def write_error_matrix(guides: Path) -> None:
     )
 
 
+def hide_version(metadata: Path) -> None:
+    """Replace the version, which each page would name as that of its plugin, even if only a later one has the plugin."""
+    text = metadata.read_text(encoding="utf-8")
+    metadata.write_text(re.sub(r"^version:.*", 'version: "*"', text, flags=re.MULTILINE), encoding="utf-8")
+
+
 def write_sources(workspace: Workspace, sources: Path) -> None:
     """Write the sources of Sphinx: the plugins' pages, the guides and the front page."""
     sources.mkdir(mode=0o755)
     guides = workspace.collection / "docs" / "docsite" / "rst"
     write_error_matrix(guides)
+    hide_version(workspace.collection / "galaxy.yml")
     options = ("--use-current", "--squash-hierarchy", "--fail-on-error", "--dest-dir", str(sources))
     run(
         workspace,
