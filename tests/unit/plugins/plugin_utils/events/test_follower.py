@@ -216,7 +216,7 @@ def test_outage_is_retried_and_logged_once(source: EventSource, caplog: pytest.L
 
 def test_failing_project_does_not_delay_the_others(source: EventSource, caplog: pytest.LogCaptureFixture) -> None:
     source.sandbox.fault("malformed", path=f"/projects/{MAIL}/operations", times=None)
-    events = source.run(600, {200.0: lambda: branch(source, (0, "failed"))}, actions=["create_branch"])
+    events = source.run(150, {100.0: lambda: branch(source, (0, "failed"))}, actions=["create_branch"])
     assert events == ["create_branch None > failed"]
     assert len(caplog.messages) == 1
 
