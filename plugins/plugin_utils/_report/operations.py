@@ -58,6 +58,11 @@ def operation_facts(
     }
 
 
+def word(label: str) -> str:
+    """The word for a label on the page: C(failed) is the word of the modules for what the web console labels C(Error)."""
+    return "Failed" if label == ERROR else label
+
+
 def by_label(operations: Sequence[Mapping[str, Any]]) -> dict[str, int]:
     """The number of operations with each of the four labels."""
     labels = [operation["label"] for operation in operations]

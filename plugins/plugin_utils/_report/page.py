@@ -11,7 +11,7 @@ from urllib.parse import quote
 from markupsafe import Markup, escape
 
 from ...module_utils._timestamps import parse_timestamp, timestamp_of
-from .operations import ERROR, LABELS, MAX_SLOWEST, by_label, grouped
+from .operations import ERROR, LABELS, MAX_SLOWEST, by_label, grouped, word
 from .text import (
     NO_VALUE,
     age_text,
@@ -47,6 +47,7 @@ def report_page(facts: Mapping[str, Any], max_timelines: int, max_rows: int, pro
         parts=_parts,
         status=status_text,
         time=lambda operation: time_text(operation["created_at"]),
+        word=word,
         url=lambda project_id, url: escape(url.replace("{project_id}", quote(str(project_id), safe=""))),
     )
     keys, projects, operations = (facts[section]["list"] for section in ("api_keys", "projects", "operations"))

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from ...module_utils._timestamps import parse_timestamp, timestamp_of
-from .operations import ERROR, EXECUTED_STATUSES, by_label, grouped
+from .operations import ERROR, EXECUTED_STATUSES, by_label, grouped, word
 from .text import count_text, day_text, duration_text, time_text, truncated
 
 Operation = Mapping[str, Any]
@@ -112,7 +112,7 @@ def _title(operations: Sequence[Operation]) -> str:
     errors = [str(each["error"]) for each in operations if each["error"]]
     is_one = len(operations) == 1
     texts = [
-        status_text(newest) if is_one else f"{newest['label']}, {count_text(len(operations), 'operation')}",
+        status_text(newest) if is_one else f"{word(newest['label'])}, {count_text(len(operations), 'operation')}",
         " – ".join(dict.fromkeys(times)),
         *([("" if is_one else "longest ") + duration_text(max(seconds))] if seconds else []),
         *errors[:1],
@@ -122,6 +122,6 @@ def _title(operations: Sequence[Operation]) -> str:
 
 def status_text(operation: Operation) -> str:
     """The label, followed by the status for statuses that are not in api.md."""
-    label: str = operation["label"]
+    label = word(operation["label"])
     is_documented = operation["status"] in ("finished", "scheduling", "running", "failed")
     return label if is_documented else f"{label} ({truncated(operation['status'], MAX_STATUS_LENGTH)})"

@@ -233,7 +233,7 @@ def test_equal_rows_of_the_slowest_operations_are_one() -> None:
 
 def test_labels_and_columns_without_operations_are_left_out() -> None:
     lines = rendered(operations=[operation(1)]).lines()
-    assert "| Action| Total| OK| Median" in lines and "Scheduling" not in lines and "Error" not in lines
+    assert "| Action| Total| OK| Median" in lines and "Scheduling" not in lines and "| Failed" not in lines
 
 
 @pytest.mark.parametrize("days, text", [(1, "the last 24 hours"), (2, "the last 2 days")])
