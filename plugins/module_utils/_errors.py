@@ -23,7 +23,7 @@ from typing import Literal
 
 from ._untrusted import MAX_MESSAGE_LENGTH, displayable, walk
 
-# What RV(failure.kind) can be. The guide Troubleshooting lists the same kinds.
+# What RV(failure.kind) can be. The page Kinds of failure lists the same kinds.
 FailureKind = Literal[
     "ambiguous_match",  # several resources match what a task selects
     "deployment_refused",  # a new key is not deployed to a host

@@ -192,7 +192,7 @@ failure:
     - Machine-readable cause of the failure. C(key_ids) lists the keys that the message is about. C(stored_name) is the name that the service has
       given to a key.
     - C(kind) can be V(secret_unavailable), V(other_key), V(several_keys), V(name_changed), V(wrong_scope), V(secret_file) or V(orphaned_key).
-      R(Troubleshooting, ansible_collections.clouddb.control.docsite.troubleshooting) describes these and the other kinds and fields.
+      R(Kinds of failure, ansible_collections.clouddb.control.docsite.failure_kinds) describes these and the other kinds and fields.
   returned: failure
   type: dict
   sample:

@@ -74,7 +74,7 @@ api_keys:
 failure:
   description:
     - Machine-readable cause of the failure.
-    - R(Troubleshooting, ansible_collections.clouddb.control.docsite.troubleshooting) lists the other kinds and fields.
+    - R(Kinds of failure, ansible_collections.clouddb.control.docsite.failure_kinds) lists the other kinds and fields.
   returned: failure
   type: dict
   sample:

@@ -216,7 +216,7 @@ failure:
   description:
     - Machine-readable cause of the failure. C(kind) is V(orphaned_key) when keys that should have been revoked may be active. C(key_ids) lists
       them. The result then contains what was done until the error.
-    - R(Troubleshooting, ansible_collections.clouddb.control.docsite.troubleshooting) lists the other kinds and fields.
+    - R(Kinds of failure, ansible_collections.clouddb.control.docsite.failure_kinds) lists the other kinds and fields.
   returned: failure
   type: dict
   sample:

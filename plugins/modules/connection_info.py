@@ -152,8 +152,8 @@ uri:
   returned: success
   type: str
 failure:
-  description: Machine-readable cause of the failure. R(Troubleshooting,
-    ansible_collections.clouddb.control.docsite.troubleshooting) lists the kinds and fields.
+  description: Machine-readable cause of the failure. R(Kinds of failure,
+    ansible_collections.clouddb.control.docsite.failure_kinds) lists the kinds and fields.
   returned: failure
   type: dict
   sample:

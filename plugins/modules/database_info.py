@@ -61,8 +61,8 @@ databases:
       owner_name: orders_app
       created_at: "2026-11-20T17:45:01.000000Z"
 failure:
-  description: Machine-readable cause of the failure. R(Troubleshooting,
-    ansible_collections.clouddb.control.docsite.troubleshooting) lists the kinds and fields.
+  description: Machine-readable cause of the failure. R(Kinds of failure,
+    ansible_collections.clouddb.control.docsite.failure_kinds) lists the kinds and fields.
   returned: failure
   type: dict
   sample:

@@ -58,8 +58,8 @@ database_users:
       protected: false
       created_at: "2026-11-20T17:45:01.000000Z"
 failure:
-  description: Machine-readable cause of the failure. R(Troubleshooting,
-    ansible_collections.clouddb.control.docsite.troubleshooting) lists the kinds and fields.
+  description: Machine-readable cause of the failure. R(Kinds of failure,
+    ansible_collections.clouddb.control.docsite.failure_kinds) lists the kinds and fields.
   returned: failure
   type: dict
   sample:

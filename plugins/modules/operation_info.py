@@ -163,8 +163,8 @@ summary:
       create_branch: 4
       start_compute: 8
 failure:
-  description: Machine-readable cause of the failure. R(Troubleshooting,
-    ansible_collections.clouddb.control.docsite.troubleshooting) lists the kinds and fields.
+  description: Machine-readable cause of the failure. R(Kinds of failure,
+    ansible_collections.clouddb.control.docsite.failure_kinds) lists the kinds and fields.
   returned: failure
   type: dict
   sample:

@@ -118,7 +118,7 @@ pending_ids:
 failure:
   description:
     - Machine-readable cause of the failure. If an error ended the wait, or the last poll met one, C(kind) is that of the error.
-    - R(Troubleshooting, ansible_collections.clouddb.control.docsite.troubleshooting) lists the kinds and fields.
+    - R(Kinds of failure, ansible_collections.clouddb.control.docsite.failure_kinds) lists the kinds and fields.
   returned: failure
   type: dict
   sample:

@@ -113,8 +113,8 @@ pending_ids:
   type: list
   elements: str
 failure:
-  description: Machine-readable cause of the failure. R(Troubleshooting,
-    ansible_collections.clouddb.control.docsite.troubleshooting) lists the kinds and fields.
+  description: Machine-readable cause of the failure. R(Kinds of failure,
+    ansible_collections.clouddb.control.docsite.failure_kinds) lists the kinds and fields.
   returned: failure
   type: dict
   sample:

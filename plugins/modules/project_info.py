@@ -109,7 +109,7 @@ failure:
     - Machine-readable cause of the failure. If no project matches although O(required=true), C(kind) is V(not_found) or, if the list is incomplete,
       V(incomplete_list). C(project_id), C(name), C(region_id) and C(query) describe the missing project. C(unavailable_project_ids) lists those
       that the list lacks.
-    - R(Troubleshooting, ansible_collections.clouddb.control.docsite.troubleshooting) lists the other kinds and fields.
+    - R(Kinds of failure, ansible_collections.clouddb.control.docsite.failure_kinds) lists the other kinds and fields.
   returned: failure
   type: dict
   sample:

@@ -162,7 +162,7 @@ def test_drawing_on_the_front_page_can_be_read_on_a_phone(browser: Page, pages: 
 
 def test_kinds_of_failures_fit_on_a_phone(browser: Page, pages: list[Path]) -> None:
     browser.emulate(390)
-    browser.open(named(pages, "troubleshooting.html"))
+    browser.open(named(pages, "failure_kinds.html"))
     rights = "[...document.querySelectorAll('table.stacked td')].map(cell => cell.getBoundingClientRect().right)"
     shown = browser.evaluate(rights)
     assert len(shown) > 60 and max(shown) <= 390

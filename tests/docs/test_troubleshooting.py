@@ -1,6 +1,6 @@
 # Copyright (c) clouddb.control contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The collection emits every message in the troubleshooting guide."""
+"""The collection emits every message in the guides on troubleshooting."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from unittest.mock import Mock
 import pytest
 from blocks import blocks_of
 from conftest import CHECKOUT, PROJECTS
-from replacements import MESSAGES_GUIDE
+from replacements import MESSAGES_GUIDES
 from transcript import ANYTHING
 
 from ansible_collections.clouddb.control.plugins.module_utils import _module as module_run
@@ -76,8 +76,8 @@ CONTROLLER_FILES = [
 
 
 def shown_messages() -> list[str]:
-    """The messages in the guide, without the guide's line breaks; an empty line separates those of a block."""
-    blocks = blocks_of(MESSAGES_GUIDE)
+    """The messages in the guides, without their line breaks; an empty line separates those of a block."""
+    blocks = [block for guide in MESSAGES_GUIDES for block in blocks_of(guide)]
     assert {block.language for block in blocks} == {"text"}
     return [" ".join(message.split()) for block in blocks for message in block.content.split("\n\n")]
 

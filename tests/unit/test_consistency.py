@@ -238,7 +238,7 @@ def test_module_is_recognized_by_mitogen_and_names_the_python_it_needs(name: str
 
 
 def test_guide_lists_every_kind_of_failure() -> None:
-    page = (ROOT / "docs/docsite/rst/troubleshooting.rst").read_text()
+    page = (ROOT / "docs/docsite/rst/failure_kinds.rst").read_text()
     listed = re.findall(r"   \* - ``(\w+)``", page)
     assert listed == list(get_args(FailureKind))
     assert {*re.findall(r"``(\w+)``", page)} > OF_FAILURES - {"kind"}
