@@ -7,6 +7,11 @@ A selected guide is preceded by those before it. The tests share the reader, so 
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
+import pipelines
 import pytest
 import requests
 from blocks import DOCS, GUIDES, blocks_of, guides
@@ -37,6 +42,42 @@ def follow_until(guide: str, reader: Reader) -> None:
 )
 def test_guide(guide: str, reader: Reader) -> None:
     follow_until(guide, reader)
+
+
+@pytest.mark.parametrize("file", [pipelines.GITHUB, pipelines.GITLAB, pipelines.JENKINS])
+def test_pipeline_creates_a_preview_and_removes_it(file: str, reader: Reader) -> None:
+    follow_until(pipelines.GUIDE, reader)
+    run_pipeline(file, "opened", reader)
+    assert f"pr-{pipelines.NUMBER}" in branches(reader)
+    run_pipeline(file, "closed", reader)
+    if file == pipelines.JENKINS:
+        reader.shell.run(f"ansible-playbook remove_preview.yml -e pull_request={pipelines.NUMBER}")
+    assert f"pr-{pipelines.NUMBER}" not in branches(reader)
+
+
+def run_pipeline(file: str, action: str, reader: Reader) -> None:
+    """Run the commands of a pipeline, with the tarball in place of Galaxy, and a server in place of the compute."""
+    for command in pipelines.commands(file, action):
+        if "apt-get" in command:
+            continue
+        here = command.replace("install clouddb.control", 'install "$COLLECTION_TARBALL"')
+        status, printed = reader.shell.run(f"({here.replace('sh run_tests', 'sh with_server sh run_tests')})")
+        assert status == 0, f"{command}\n{printed}"
+
+
+def branches(reader: Reader) -> set[str]:
+    """The names of the branches of the project shop."""
+    url = f"{reader.base_url}/projects/wispy-lake-12345678/branches"
+    response = requests.get(url, headers={"Authorization": f"Bearer {reader.api_key}"}, timeout=30)
+    return {branch["name"] for branch in response.json()["branches"]}
+
+
+@pytest.mark.parametrize(("schema", "file"), [("github-workflows", pipelines.GITHUB), ("gitlab-ci", pipelines.GITLAB)])
+def test_pipeline_matches_its_schema(schema: str, file: str, tmp_path: Path) -> None:
+    path = tmp_path / "pipeline.yml"
+    path.write_text(pipelines.FILES[file], encoding="utf-8")
+    arguments = ["--builtin-schema", f"vendor.{schema}", str(path)]
+    subprocess.run([sys.executable, "-m", "check_jsonschema", *arguments], check=True)
 
 
 def test_sandbox_is_removed(reader: Reader) -> None:
