@@ -5,11 +5,18 @@
 Without future annotations, so that _errors.py names a Python that is too old.
 """
 
+import functools
 import gc
 import json
 import traceback
+import zipimport
 from collections.abc import Mapping
 from typing import Any, Callable, Optional
+
+# Python compiles each file of the archive that Ansible sends twice: for its name, and to run it. To do it once saves 6 % of a
+# task's time. The function is private of Python, and was seen in 3.9 to 3.14.
+if isinstance(__spec__.loader, zipimport.zipimporter) and hasattr(zipimport, "_get_module_code"):
+    zipimport._get_module_code = functools.lru_cache(maxsize=1)(zipimport._get_module_code)
 
 from ansible.module_utils.basic import FILE_COMMON_ARGUMENTS, AnsibleModule
 
