@@ -47,11 +47,8 @@ options:
   api_retries:
     description:
       - Maximum number of further attempts after a transient error, up to 100. V(0) means a single attempt.
-      - GET, PUT and DELETE requests are retried after connection errors, incomplete responses and the HTTP statuses 408, 423, 429 and
-        5xx. POST and PATCH requests are retried only if the service cannot have acted on them, which is the case without a connection,
-        after 423 and 429, and after a 503 with C(Retry-After) or with an error of the service. Any other 503 can be that of a gateway.
-      - The delay between attempts grows up to 20 seconds, with jitter. At a rate limit it is longer, and adds up to more than a minute.
-        C(Retry-After) is honored up to 60 seconds.
+      - POST and PATCH requests are retried only if the service cannot have acted on them.
+        R(Reliability and security, ansible_collections.clouddb.control.docsite.reliability) lists what is retried, and when.
     type: int
     default: 5
 requirements:

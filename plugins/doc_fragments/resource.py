@@ -22,7 +22,7 @@ attributes:
     details:
       - Only the fields that change are shown.
 notes:
-  - The module follows the service's published API document.
+  - The module sends the requests of the API document that Neon publishes.
   - If the response to a request is lost, the request is not sent again. The task finds out whether it was carried out, as M(clouddb.control.api_request) does.
 """
 

@@ -24,7 +24,7 @@ attributes:
     details:
       - If an earlier task would create the project, the list is empty.
 notes:
-  - The module follows the service's published API document.
+  - The module sends the requests of the API document that Neon publishes.
 seealso:
   - module: clouddb.control.branch
   - module: clouddb.control.compute_info

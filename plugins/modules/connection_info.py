@@ -79,7 +79,7 @@ options:
     description: Permissions of O(dest), as a quoted octal number such as V('0640') or in symbolic form. If not set, a new file gets V(0600), and an existing
       file keeps the permissions of its group and loses those of other users.
 notes:
-  - The module follows the service's published API document.
+  - The module sends the requests of the API document that Neon publishes.
 seealso:
   - module: clouddb.control.branch
   - module: clouddb.control.compute

@@ -25,7 +25,7 @@ attributes:
     details:
       - If an earlier task would create the project or the branch, the list is empty.
 notes:
-  - The module follows the service's published API document.
+  - The module sends the requests of the API document that Neon publishes.
 seealso:
   - module: clouddb.control.database_user
   - module: clouddb.control.database_info

@@ -50,7 +50,7 @@ options:
     elements: str
   lookback:
     description:
-      - How far back to look for unfinished operations when O(operation_id) is not set, by the service's clock, in seconds or with a unit, such
+      - How far back to look for unfinished operations when O(operation_id) is not set, measured with the service's clock, in seconds or with a unit, such
         as V(24h).
       - V(0) includes the complete history of the project.
     type: raw
