@@ -26,9 +26,10 @@ attributes:
       - If an earlier task would create the database, RV(host) and RV(port) are V(null).
   diff_mode:
     description: Returns what has changed, or would have changed in check mode, when in diff mode.
-    support: none
+    support: full
     details:
-      - The difference would be a secret.
+      - Shows the connection strings of Postgres in O(dest) with V(********) in place of the password, and whether the password changes.
+        In place of any other content, shows V(********).
 options:
   database:
     description: Name of the database.
@@ -177,7 +178,10 @@ from ..module_utils._projects import PROJECT_OPTIONS, project_id_from
 from ..module_utils._resources.kinds import COMPUTE
 from ..module_utils._resources.lookup import branch_id_from, label_of
 from ..module_utils._resources.state import ABSENT, DELETING, own_state
-from ..module_utils._secrets import MASK
+from ..module_utils._secrets import MASK, masked_text
+
+# The content of a file that can be shown: what is before the password, the password, and what is after it.
+CONNECTION_STRING = r"((?:(?:export\s+)?\w+\s*=\s*)?['\"]?postgres(?:ql)?://[^\s:/?@]+:)([^\s:/?@]+)(@[^\s@'\"]+['\"]?)"
 
 
 def run(
@@ -194,8 +198,11 @@ def run(
     parts = urlsplit(uri or "")
     # What does not exist yet has texts for secrets, too, because templates of later tasks use them.
     is_exposed = uri is not None and params["expose_secrets"]
+    result: dict[str, Any] = {"changed": dest is not None, "diff": {"before": {}, "after": {}}}
+    if dest and uri is not None:
+        result = _write(dest, uri, params)
     return {
-        "changed": dest is not None and (uri is None or _write(dest, uri, params)),
+        **result,
         "host": parts.hostname,
         "port": uri and (parts.port or 5432),
         "database": params["database"],
@@ -250,8 +257,8 @@ def _read_replica(client: Client, branch: Sequence[str]) -> str:
     return str(found[0]["id"])
 
 
-def _write(dest: SecretFile, uri: str, params: Mapping[str, Any]) -> bool:
-    """Write the connection string unless the file holds it; whether that changed the file, or would in check mode."""
+def _write(dest: SecretFile, uri: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    """Write the connection string unless the file holds it; what that changed, or would in check mode."""
     content = uri
     if params["format"] == "env":
         # In single quotes, dotenv libraries replace ${NAME}, and take a backslash for an escape.
@@ -259,14 +266,29 @@ def _write(dest: SecretFile, uri: str, params: Mapping[str, Any]) -> bool:
         content = f"{params['variable']}='{encoded}'\n"
     with dest.held():
         present = dest.read()
+        diff = _difference(present, content.rstrip())
         if present == content.rstrip():
-            return dest.set_attributes(dest.path)
+            return {"changed": dest.set_attributes(dest.path), "diff": diff}
         if params["format"] == "env" and present and not _holds_only(present, params["variable"]):
             problem = f"{dest.path} must hold {params['variable']} and nothing else. The file was not changed."
             raise InvalidOption("dest", f"{problem} Set dest to another path, or remove the file.")
         with dest.replacement() as write:
             write(content)
-    return True
+    return {"changed": True, "diff": diff}
+
+
+def _difference(before: Optional[str], after: str) -> dict[str, dict[str, str]]:
+    """The contents of the file without their secrets, and whether its password changes."""
+    found = {
+        side: re.fullmatch(CONNECTION_STRING, text) for side, text in (("before", before), ("after", after)) if text
+    }
+    diff = {
+        side: {"content": masked_text(f"{match[1]}{MASK}{match[3]}") if match else MASK}
+        for side, match in found.items()
+    }
+    if len({unquote(match[2]) for match in found.values() if match}) > 1:
+        diff["before"]["password"], diff["after"]["password"] = "old", "new"
+    return {"before": {}, **diff}
 
 
 def _holds_only(text: str, variable: str) -> bool:

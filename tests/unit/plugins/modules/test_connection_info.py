@@ -249,3 +249,73 @@ class TestFormatEnv:
         with pytest.raises(ClouddbError, match="must hold DATABASE_URL and nothing else. The file was not changed."):
             task(client, check_mode, format="env", dest=str(dest))
         assert dest.read_text() == content
+
+
+class TestDiff:
+    """As in https://github.com/CiscoDevNet/ansible-meraki/issues/131, the old secret must not be shown, either."""
+
+    @pytest.fixture
+    def shown(self, uri: str) -> str:
+        return uri.replace(unquote(uri.split(":")[2].split("@")[0]), "********")
+
+    def test_a_new_file(self, client: Client, tmp_path: Path, shown: str) -> None:
+        dest = str(tmp_path / "database.url")
+        results = [task(client, check_mode, dest=dest) for check_mode in (True, False)]
+        assert [each["diff"] for each in results] == [{"before": {}, "after": {"content": shown}}] * 2
+        assert (
+            task(client, dest=dest)["diff"]["before"] == {"content": shown} == task(client, dest=dest)["diff"]["after"]
+        )
+        assert (
+            task(client)["diff"]
+            == task(client, True, branch="missing", dest=dest)["diff"]
+            == {"before": {}, "after": {}}
+        )
+
+    def test_another_password(self, client: Client, uri: str, tmp_path: Path, shown: str) -> None:
+        """As in https://github.com/artefactual-labs/ansible-percona/issues/75"""
+        dest = tmp_path / "database.url"
+        dest.write_text(re.sub(r":[^:@/]+@", ":former-secret@", uri))
+        sides = {side: {"content": shown, "password": side} for side in ("old", "new")}
+        assert task(client, dest=str(dest))["diff"] == {"before": sides["old"], "after": sides["new"]}
+
+    def test_another_database_and_format(self, client: Client, uri: str, tmp_path: Path, shown: str) -> None:
+        dest = tmp_path / ".env"
+        dest.write_text(f'export DATABASE_URL="{uri}-2"\n')
+        before, after = f'export DATABASE_URL="{shown}-2"', f"DATABASE_URL='{shown}'"
+        diff = {"before": {"content": before}, "after": {"content": after}}
+        assert task(client, format="env", dest=str(dest))["diff"] == diff
+
+    @pytest.mark.parametrize(
+        "content",
+        [
+            "former-secret",
+            "TOKEN_OF_APP=former-secret",
+            "https://hooks.example.com/former-secret",
+            "postgresql://app@host/db former-secret",
+            "postgresql://app:former@secret@host/db",
+            "postgresql://app:former/secret@host/db",
+            "postgresql://app:x@host/db?a=b@former-secret",
+        ],
+    )
+    def test_content_that_may_be_another_secret_is_not_shown(
+        self, client: Client, uri: str, tmp_path: Path, shown: str, content: str
+    ) -> None:
+        dest = tmp_path / "database.url"
+        dest.write_text(content)
+        diff = task(client, dest=str(dest))["diff"]
+        assert diff == {"before": {"content": "********"}, "after": {"content": shown}}
+
+    @pytest.mark.parametrize(
+        "content, before",
+        [
+            (
+                "postgresql://a:b@host/db?sslpassword=former-secret",
+                "postgresql://a:********@host/db?sslpassword=********",
+            ),
+            ("postgres://a#b:former-secret@host/db", "postgres://a#b:********@host/db"),
+        ],
+    )
+    def test_every_secret_is_masked(self, client: Client, uri: str, tmp_path: Path, content: str, before: str) -> None:
+        dest = tmp_path / "database.url"
+        dest.write_text(content)
+        assert task(client, dest=str(dest))["diff"]["before"] == {"content": before, "password": "old"}
