@@ -22,7 +22,7 @@ from .wait_failure import aborted, operations_failed, timed_out
 from .wait_state import OperationRef, UnfinishedOperations, WaitState
 
 FIRST_POLL_INTERVAL = 0.2
-POLL_INTERVAL_GROWTH = 1.5
+POLL_INTERVAL_GROWTH = 1.25
 # How long after the deadline the last poll may end, so that it still sees what finished since the poll before.
 LAST_POLL_SECONDS = 1.0
 

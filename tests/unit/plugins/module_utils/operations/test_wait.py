@@ -61,7 +61,7 @@ def test_as_many_projects_as_workers_are_polled_in_parallel(client: Client, serv
 
 
 def test_the_first_poll_intervals_are_well_under_a_second() -> None:
-    assert [poll_interval(polls, 5) for polls in (1, 2, 3)] == pytest.approx([0.2, 0.3, 0.45])
+    assert [poll_interval(polls, 5) for polls in (1, 2, 3)] == pytest.approx([0.2, 0.25, 0.3125])
 
 
 @pytest.mark.parametrize("timeout", [0.0, 7.3, 300])
@@ -78,7 +78,7 @@ def test_the_last_poll_is_at_the_deadline(
 
 
 @pytest.mark.parametrize(
-    ("retry_after", "pauses"), [(25.0, [25, 25, 10]), (0.001, [0.2, 0.3, 0.45])], ids=["longer", "shorter"]
+    ("retry_after", "pauses"), [(25.0, [25, 25, 10]), (0.001, [0.2, 0.25, 0.3125])], ids=["longer", "shorter"]
 )
 def test_retry_after_can_only_lengthen_an_interval(
     client: Client, clock: FakeClock, service_of: Callable[..., Service], retry_after: float, pauses: list[float]
