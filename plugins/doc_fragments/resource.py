@@ -22,7 +22,6 @@ attributes:
     details:
       - Only the fields that change are shown.
 notes:
-  - The module sends the requests of the API document that Neon publishes.
   - If the response to a request is lost, the request is not sent again. The task finds out whether it was carried out, as M(clouddb.control.api_request) does.
 """
 
@@ -45,6 +44,8 @@ options:
     description: Id or name of the project.
     type: str
     required: true
+notes:
+  - The module sends the requests of the API document that Neon publishes.
 """
 
     # Where it also belongs to a branch of the project.

@@ -34,7 +34,6 @@ options:
       - The default branch, protected branches and branches that others were created from are never deleted.
       - If no branch matches, the task warns.
     type: str
-    version_added: 2.0.0
   parent:
     description: Id or name of the branch to create the branch from. If not set, the project's default branch. It cannot be changed later.
     type: str
@@ -53,28 +52,23 @@ options:
       - M(clouddb.control.compute) changes its size, or creates it later.
     type: bool
     default: true
-    version_added: 2.0.0
   from_timestamp:
     description:
       - Time of the data of O(parent) that a new branch starts with, for example V(2026-12-24T00:00:00Z), or its age, such as V(2h). If not set, the
         present.
       - It matters for a new branch only.
     type: raw
-    version_added: 2.0.0
   from_lsn:
     description: Log sequence number of the data of O(parent) that a new branch starts with, instead of O(from_timestamp).
     type: str
-    version_added: 2.0.0
   schema_only:
     description: Whether a new branch has the schema of O(parent) only, without its data.
     type: bool
     default: false
-    version_added: 2.0.0
   default:
     description: Set to V(true) to make the branch the default branch of the project. If not set, that stays as it is.
     type: bool
     choices: [true]
-    version_added: 2.0.0
   older_than:
     description: Minimum age of the branches that O(name_pattern) deletes, in seconds or with a unit, such as V(24h). If not set, V(7d). Ages are by the
       service's clock. If its responses have no C(Date) header, nothing is deleted for its age, and the task fails.

@@ -23,8 +23,6 @@ attributes:
   check_mode:
     details:
       - If an earlier task would create the project, the list is empty.
-notes:
-  - The module sends the requests of the API document that Neon publishes.
 seealso:
   - module: clouddb.control.branch
   - module: clouddb.control.compute_info

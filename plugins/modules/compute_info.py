@@ -28,8 +28,6 @@ options:
   branch:
     description: Id or name of the branch whose computes are returned. If not set, those of all branches of the project are returned.
     type: str
-notes:
-  - The module sends the requests of the API document that Neon publishes.
 seealso:
   - module: clouddb.control.compute
   - module: clouddb.control.branch_info

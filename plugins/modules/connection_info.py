@@ -48,14 +48,12 @@ options:
     description: Whether to connect through the connection pooler of the service, for applications with many short connections.
     type: bool
     default: false
-    version_added: 2.0.0
   read_only:
     description:
       - Whether to connect to the read replica of the branch, which is its compute of type C(read_only). See M(clouddb.control.compute).
       - The task fails if the branch has none, or several.
     type: bool
     default: false
-    version_added: 2.0.0
   format:
     description:
       - Content of O(dest). V(uri) is the connection string alone.
@@ -64,12 +62,10 @@ options:
     type: str
     choices: [uri, env]
     default: uri
-    version_added: 2.0.0
   variable:
     description: Name of the variable with O(format=env).
     type: str
     default: DATABASE_URL
-    version_added: 2.0.0
   dest:
     description:
       - Path of the file on the target to write the connection string to. The directory must exist.
@@ -79,8 +75,6 @@ options:
   mode:
     description: Permissions of O(dest), as a quoted octal number such as V('0640') or in symbolic form. If not set, a new file gets V(0600), and an existing
       file keeps the permissions of its group and loses those of other users.
-notes:
-  - The module sends the requests of the API document that Neon publishes.
 seealso:
   - module: clouddb.control.branch
   - module: clouddb.control.compute

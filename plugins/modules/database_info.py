@@ -24,8 +24,6 @@ attributes:
   check_mode:
     details:
       - If an earlier task would create the project or the branch, the list is empty.
-notes:
-  - The module sends the requests of the API document that Neon publishes.
 seealso:
   - module: clouddb.control.database
   - module: clouddb.control.database_user_info

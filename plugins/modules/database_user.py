@@ -37,7 +37,6 @@ options:
     type: str
     choices: [on_create, always]
     default: on_create
-    version_added: 2.0.0
 seealso:
   - module: clouddb.control.database
   - module: clouddb.control.connection_info

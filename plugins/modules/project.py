@@ -43,7 +43,8 @@ options:
       - Settings of the project, as the service's API has them, such as C(quota), C(allowed_ips) or C(maintenance_window).
       - Only the fields that are given are compared and changed, at any depth. Lists are compared in full.
     type: dict
-    version_added: 2.0.0
+notes:
+  - The module sends the requests of the API document that Neon publishes.
 seealso:
   - module: clouddb.control.project_info
   - module: clouddb.control.branch
