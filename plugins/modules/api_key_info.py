@@ -87,7 +87,7 @@ from typing import Any
 from ansible_collections.clouddb.control.plugins.module_utils._module import ControlModule
 
 from ..module_utils._http.client import Client
-from ..module_utils._keys.keys import keys_named, list_keys
+from ..module_utils._keys.keys import list_keys
 from ..module_utils._keys.scope import SCOPE_OPTIONS, scope_from
 from ..module_utils._options import checked_fields
 
@@ -95,7 +95,7 @@ from ..module_utils._options import checked_fields
 def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
     """Returns the result of the task, which is the same in check mode."""
     name, scope, fields = params["name"], scope_from(params), checked_fields(params)
-    found = list_keys(client, scope) if name is None else keys_named(client, name, scope)
+    found = [key for key in list_keys(client, scope) if name in (None, key.get("name"))]
     return {"changed": False, "api_keys": fields.reduce(found), "warnings": fields.warnings()}
 
 

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Callable, NamedTuple
+from typing import Callable
 
 from .._errors import ClouddbError, Result, SecretFileError
 from .._files.secret_file import SecretFile
@@ -16,6 +16,7 @@ from .._timestamps import BEGINNING, timestamp_of
 from .keys import (
     CreatedKey,
     Key,
+    NamedKeys,
     as_revoked,
     choose_key,
     create_key,
@@ -29,22 +30,6 @@ from .keys import (
     with_new_key,
 )
 from .scope import KeyScope
-
-
-class _Keys(NamedTuple):
-    """The keys of a scope before the task changes them, and the name that it is about."""
-
-    name: str
-    scope: KeyScope
-    listed: list[Key]
-
-    @property
-    def ids(self) -> list[int]:
-        return [key["id"] for key in self.listed]
-
-    @property
-    def of_the_name(self) -> list[Key]:
-        return [key for key in self.listed if key.get("name") == self.name and self.scope.includes(key)]
 
 
 def present(
@@ -64,7 +49,7 @@ def present(
 
 
 def _present_in_result(client: Client, name: str, scope: KeyScope, regenerate: str, check_mode: bool) -> Result:
-    keys = _Keys(name, scope, list_keys(client, scope))
+    keys = NamedKeys(name, scope, list_keys(client, scope))
     if keys.of_the_name and regenerate != "always":
         return _unchanged(keys.of_the_name)
     if check_mode:
@@ -76,7 +61,7 @@ def _present_in_file(
     client: Client, name: str, scope: KeyScope, dest: SecretFile, regenerate: str, check_mode: bool
 ) -> Result:
     secret = dest.read_key()
-    keys = _Keys(name, scope, list_keys(client, scope))
+    keys = NamedKeys(name, scope, list_keys(client, scope))
     must_be_replaced = regenerate == "always" and keys.of_the_name
     if not must_be_replaced and _is_secret(client, keys, dest, secret, regenerate):
         # In check mode, set_attributes() changes nothing and returns whether it would.
@@ -94,18 +79,18 @@ def _present_in_file(
     return result
 
 
-def _create(client: Client, keys: _Keys, write: Callable[[str], None] | None) -> Result:
+def _create(client: Client, keys: NamedKeys, write: Callable[[str], None] | None) -> Result:
     """Create a key, C(write) its secret or put it into the result, and then revoke the older keys of the name.
 
     If another host was earlier, the created key is revoked instead. Returns the task's result. If an older key can't be
     revoked, the error holds the result.
     """
-    created = create_key(client, keys.name, keys.ids, keys.scope)
+    created = create_key(client, keys)
     try:
         if keys.of_the_name:
             # This task, or another host, may revoke the key that the task has authenticated with.
             client = with_new_key(client, created, keys.scope)
-        kept, warnings = choose_key(client, keys.name, created, keys.ids, keys.scope)
+        kept, warnings = choose_key(client, keys, created)
     except BaseException as error:
         # Even if the task is interrupted: nobody has the secret.
         revoke_created_key(client, created, str(error) or type(error).__name__, keys.scope)
@@ -137,8 +122,8 @@ def absent(
     if key_id == NOT_CREATED_KEY_ID:
         planned = _planned_key(None)
         return _result(True, [planned], [], None, [as_revoked(planned)])
-    by_name = [key for key in listed if key.get("name") == name and scope.includes(key)]
-    keys = [key for key in listed if key["id"] == key_id] if name is None else by_name
+    by_id = [key for key in listed if key["id"] == key_id]
+    keys = by_id if name is None else NamedKeys(name, scope, listed).of_the_name
     if len(keys) > 1 and not allow_multiple:
         raise ClouddbError(
             "several_keys",
@@ -152,7 +137,7 @@ def absent(
     return _result(bool(revoked), keys, [], None, revoked)
 
 
-def _is_secret(client: Client, keys: _Keys, dest: SecretFile, secret: str | None, regenerate: str) -> bool:
+def _is_secret(client: Client, keys: NamedKeys, dest: SecretFile, secret: str | None, regenerate: str) -> bool:
     """Whether the service accepts what the file holds, which then counts as the secret of the key of this name.
 
     Raises ClouddbError if it does and there is no such key, or if it does not and the key must not be replaced.
@@ -178,7 +163,7 @@ def _is_secret(client: Client, keys: _Keys, dest: SecretFile, secret: str | None
     return is_valid
 
 
-def _revoke_later_key(client: Client, created: CreatedKey, keys: _Keys, kept: Key, has_dest: bool) -> Result:
+def _revoke_later_key(client: Client, created: CreatedKey, keys: NamedKeys, kept: Key, has_dest: bool) -> Result:
     """Revoke the key that this task created, because another host was earlier. Returns the task's result."""
     reason = (
         f"Key {kept['id']} of the same name was created a moment earlier by another host or task, which has its secret."
@@ -201,7 +186,7 @@ def _unchanged(existing: Sequence[Key], changed: bool = False) -> Result:
     return result
 
 
-def _planned(keys: _Keys) -> Result:
+def _planned(keys: NamedKeys) -> Result:
     """What check mode says of a key that would be created."""
     key = _planned_key(keys.name)
     return _result(True, keys.of_the_name, [key], key, [as_revoked(old) for old in keys.of_the_name])

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any, NamedTuple
 
@@ -40,6 +40,23 @@ class CreatedKey(NamedTuple):
         return f"CreatedKey({self.public!r})"  # without the secret
 
 
+class NamedKeys(NamedTuple):
+    """The keys of a scope before the task changes them, and the name that it is about; names are not unique."""
+
+    name: str
+    scope: KeyScope
+    listed: list[Key]
+
+    @property
+    def of_the_name(self) -> list[Key]:
+        return [key for key in self.listed if key.get("name") == self.name and self.scope.includes(key)]
+
+    def new_in(self, listed: list[Key]) -> list[Key]:
+        """The keys of the name in a later list that were not there before."""
+        known_ids = {key["id"] for key in self.listed}
+        return [key for key in self._replace(listed=listed).of_the_name if key["id"] not in known_ids]
+
+
 def list_keys(client: Client, scope: KeyScope, max_rejections: int = 1) -> list[Key]:
     """The active keys of the account or organization, the earliest first, without secrets (api.md, GET /api_keys).
 
@@ -58,11 +75,6 @@ def _get(client: Client, path: Sequence[str], max_rejections: int) -> Response:
         except Unauthorized:
             client.clock.sleep(REJECTION_INTERVAL)
     return client.get(*path)
-
-
-def keys_named(client: Client, name: str, scope: KeyScope) -> list[Key]:
-    """The active keys of this name, the earliest first; names are not unique."""
-    return [key for key in list_keys(client, scope) if key.get("name") == name]
 
 
 def all_but_latest(keys: Sequence[Key], number: int) -> list[Key]:
@@ -100,14 +112,15 @@ def _creation_order(key: Key) -> tuple[datetime, int]:
     return timestamp_of(key, "created_at") or datetime.max.replace(tzinfo=timezone.utc), key["id"]
 
 
-def create_key(client: Client, name: str, known_ids: Collection[int], scope: KeyScope) -> CreatedKey:
-    """Create a key, at most one (api.md, POST /api_keys).
+def create_key(client: Client, keys: NamedKeys) -> CreatedKey:
+    """Create a key of the name, at most one (api.md, POST /api_keys).
 
-    C(known_ids) are the ids of all keys of this scope before. Raises ClouddbError when the service may have created a key
-    without a usable response; the error names the new keys of that name.
+    Raises ClouddbError when the service may have created a key without a usable response; the error names the new keys of
+    that name.
     """
+    scope = keys.scope
     try:
-        response = client.with_secrets().post(*scope.path, body={"key_name": name, **scope.body})
+        response = client.with_secrets().post(*scope.path, body={"key_name": keys.name, **scope.body})
         created = response.object(id=int, key=str)
         client.masker.hide(created["key"])
         if why_no_key(created["key"]):
@@ -115,8 +128,8 @@ def create_key(client: Client, name: str, known_ids: Collection[int], scope: Key
     except RequestFailed as error:
         if not error.may_have_acted:
             raise
-        raise _unconfirmed_creation(client, name, known_ids, scope, error) from error
-    return CreatedKey(created["key"], {"name": name, **client.masker.data(_public(created))})
+        raise _unconfirmed_creation(client, keys, error) from error
+    return CreatedKey(created["key"], {"name": keys.name, **client.masker.data(_public(created))})
 
 
 def _public(key: Key) -> Key:
@@ -134,17 +147,13 @@ def orphaned_key(
     return ClouddbError("orphaned_key", text, {**cause.details, "key_ids": list(key_ids)}, result)
 
 
-def _unconfirmed_creation(
-    client: Client, name: str, known_ids: Collection[int], scope: KeyScope, cause: RequestFailed
-) -> ClouddbError:
+def _unconfirmed_creation(client: Client, keys: NamedKeys, cause: RequestFailed) -> ClouddbError:
     problem = (
-        f"The request to create API key '{name}' got no usable response. "
+        f"The request to create API key '{keys.name}' got no usable response. "
         "It was not retried, because that could create a second key."
     )
     try:
-        new_ids = [
-            key["id"] for key in keys_named(client, name, scope) if key["id"] not in known_ids and scope.includes(key)
-        ]
+        new_ids = [key["id"] for key in keys.new_in(list_keys(client, keys.scope))]
     except RequestFailed as error:
         outcome = (
             f"The keys could not be listed to find out whether it created one: {sentence(error)} "
@@ -175,30 +184,27 @@ def with_new_key(client: Client, created: CreatedKey, scope: KeyScope) -> Client
     return client if scope.project_id else own_client
 
 
-def choose_key(
-    client: Client, name: str, created: CreatedKey, known_ids: Collection[int], scope: KeyScope
-) -> tuple[Key, list[str]]:
-    """The key of that name that is kept, and warnings: the earliest whose id is not among C(known_ids).
+def choose_key(client: Client, keys: NamedKeys, created: CreatedKey) -> tuple[Key, list[str]]:
+    """The key of that name that is kept, and warnings: the earliest of the new ones.
 
     When many hosts create the same key at once, all of them come to the same result. It is the one that this task created
     when the keys can't be listed. Raises ClouddbError.
     """
-    _require_name(created.public, name)
+    _require_name(created.public, keys.name)
     try:
-        listed = list_keys(client, scope, MAX_REJECTIONS)
+        listed = list_keys(client, keys.scope, MAX_REJECTIONS)
     except RequestFailed as error:
-        _require_scope(created.public, scope)
+        _require_scope(created.public, keys.scope)
         warning = (
             f"Key {created.id} was created, but the keys could not be listed again: another host may have created a key "
-            f"named '{name}' at the same time. Check with api_key_info that there is only one. Error: {sentence(error)}"
+            f"named '{keys.name}' at the same time. Check with api_key_info that there is only one. Error: {sentence(error)}"
         )
         return created.public, [warning]
     # A list may be older than the key; where it has the key, it has more fields of it.
     ours = next((key for key in listed if key["id"] == created.id), created.public)
-    _require_name(ours, name)
-    _require_scope(ours, scope)
-    new = [key for key in listed if key.get("name") == name and key["id"] not in known_ids and scope.includes(key)]
-    return min([*new, ours], key=_creation_order), []
+    _require_name(ours, keys.name)
+    _require_scope(ours, keys.scope)
+    return min([*keys.new_in(listed), ours], key=_creation_order), []
 
 
 def _require_name(key: Key, name: str) -> None:

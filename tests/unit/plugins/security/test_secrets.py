@@ -20,7 +20,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._http.connection i
 from ansible_collections.clouddb.control.plugins.module_utils._http.errors import StatusError
 from ansible_collections.clouddb.control.plugins.module_utils._http.response import Response
 from ansible_collections.clouddb.control.plugins.module_utils._http.session import RawResponse, Request
-from ansible_collections.clouddb.control.plugins.module_utils._keys.keys import CreatedKey, create_key
+from ansible_collections.clouddb.control.plugins.module_utils._keys.keys import CreatedKey, NamedKeys, create_key
 from ansible_collections.clouddb.control.plugins.module_utils._keys.scope import ACCOUNT
 from ansible_collections.clouddb.control.plugins.module_utils._secrets import encodings
 from ansible_collections.clouddb.control.plugins.modules import api_request
@@ -52,7 +52,7 @@ def test_errors_do_not_quote_other_keys_of_the_task(serve: Serve) -> None:
     created, read, short = "created-0123456789", "read-0123456789", "short"
     refusal = {"message": f"not {created}, {read} or {short}", "code": created}
     served = serve(reply({"id": 7, "key": created}, 201), reply(refusal, 500), api_retries=0)
-    create_key(served.client, "deploy", [], ACCOUNT)
+    create_key(served.client, NamedKeys("deploy", ACCOUNT, []))
     served.client.with_api_key(read)
     served.client.with_api_key(short)
     with pytest.raises(StatusError) as error:

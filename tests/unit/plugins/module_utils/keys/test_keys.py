@@ -17,10 +17,10 @@ from ansible_collections.clouddb.control.plugins.module_utils._http.errors impor
 )
 from ansible_collections.clouddb.control.plugins.module_utils._keys.keys import (
     CreatedKey,
+    NamedKeys,
     choose_key,
     create_key,
     is_valid_secret,
-    keys_named,
     list_keys,
     not_revoked,
     numbered,
@@ -52,6 +52,10 @@ def ours(key_id: int, created_at: Any = FIRST) -> CreatedKey:
     return CreatedKey("secret", key(key_id, created_at))
 
 
+def named(*listed: dict[str, Any]) -> NamedKeys:
+    return NamedKeys("deploy", ACCOUNT, list(listed))
+
+
 # Lists
 
 
@@ -65,7 +69,7 @@ def test_keys_are_sorted_by_creation_time_then_id(serve: Serve) -> None:
         {"id": 5},
     ]
     response = reply([key(9, SECOND), key(8), key(7), key(7), *others])
-    assert [found["id"] for found in keys_named(serve(response).client, "deploy", ACCOUNT)] == [7, 8, 9, 1, 2, 3, 4]
+    assert [found["id"] for found in list_keys(serve(response).client, ACCOUNT)] == [6, 7, 8, 9, 1, 2, 3, 4, 5]
 
 
 @pytest.mark.parametrize("body", [{"api_keys": []}, [7], [{"name": "deploy"}], [{"id": "7"}]])
@@ -84,7 +88,7 @@ def test_listed_keys_have_no_secrets(serve: Serve) -> None:
 
 @pytest.mark.parametrize("fields", [{}, {"name": None}, {"name": "deploy", "scope": "all"}])
 def test_created_key(serve: Serve, fields: dict[str, Any]) -> None:
-    created = create_key(serve(reply({"id": 1, "key": "new", **fields})).client, "deploy", [5], ACCOUNT)
+    created = create_key(serve(reply({"id": 1, "key": "new", **fields})).client, named(key(5)))
     assert created == CreatedKey("new", {"name": "deploy", "id": 1, **fields})
     assert "new" not in repr(created)
 
@@ -101,7 +105,7 @@ def test_created_key(serve: Serve, fields: dict[str, Any]) -> None:
 def test_a_creation_result_without_a_new_key_is_unconfirmed(serve: Serve, body: Any) -> None:
     served = serve(reply(body), reply([key(5, name="ci"), key(6)]))
     with pytest.raises(ClouddbError) as error:
-        create_key(served.client, "deploy", [5], ACCOUNT)
+        create_key(served.client, named(key(5)))
     assert error.value.details["key_ids"] == [6]
     assert [request.method for request in served.requests] == ["POST", "GET"]
 
@@ -132,7 +136,7 @@ def test_an_unconfirmed_creation_says_which_keys_are_new(
     serve: Serve, listed: Reply, outcome: str, key_ids: list[int]
 ) -> None:
     with pytest.raises(ClouddbError) as error:
-        create_key(serve(reply({}, 500), listed).client, "deploy", [5], ACCOUNT)
+        create_key(serve(reply({}, 500), listed).client, named(key(5)))
     assert outcome in str(error.value)
     assert error.value.details["key_ids"] == key_ids
 
@@ -151,13 +155,13 @@ def test_an_unconfirmed_creation_says_which_keys_are_new(
 def test_the_earliest_new_key_is_kept(
     serve: Serve, listed: list[dict[str, Any]], created: CreatedKey, kept: int
 ) -> None:
-    chosen, warnings = choose_key(serve(reply(listed)).client, "deploy", created, [1], ACCOUNT)
+    chosen, warnings = choose_key(serve(reply(listed)).client, named(key(1)), created)
     assert (chosen["id"], warnings) == (kept, [])
 
 
 def test_the_key_that_is_kept_has_the_fields_of_the_list(serve: Serve) -> None:
     listed = {**key(7), "last_used_at": None, "scope": "all"}
-    assert choose_key(serve(reply([listed])).client, "deploy", ours(7), [], ACCOUNT) == (listed, [])
+    assert choose_key(serve(reply([listed])).client, named(), ours(7)) == (listed, [])
 
 
 @pytest.mark.parametrize("shown, lists", [(None, [[key(6), key(7, name="ci")]]), ("ci", [])])
@@ -169,7 +173,7 @@ def test_new_key_with_another_name(serve: Serve, shown: str | None, lists: list[
     """
     created = CreatedKey("secret", key(7, name=shown))
     with pytest.raises(ClouddbError) as error:
-        choose_key(serve(*map(reply, lists)).client, "deploy", created, [], ACCOUNT)
+        choose_key(serve(*map(reply, lists)).client, named(), created)
     assert (error.value.kind, error.value.details) == ("name_changed", {"key_ids": [7], "stored_name": "ci"})
 
 
