@@ -91,20 +91,15 @@ failure:
     kind: wait_failed
 """
 
-from collections.abc import Mapping
-from typing import Any
+from functools import partial
 
 from ansible_collections.clouddb.control.plugins.module_utils._module import ControlModule
 
-from ..module_utils._http.client import Client
 from ..module_utils._projects import PROJECT_OPTIONS
 from ..module_utils._resources.declared import STATE_OPTIONS, declare
 from ..module_utils._resources.kinds import DATABASE
 
-
-def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
-    """Returns the result of the task."""
-    return declare(DATABASE, params, client, check_mode)
+run = partial(declare, DATABASE)
 
 
 def main() -> None:
