@@ -156,8 +156,10 @@ def _action(kind: Kind, find: Find, action: Action, values: Mapping[str, Any]) -
     """The goal that the action has been carried out."""
     given = {field: values[option] for option, field in action.fields.items() if values.get(option) is not None}
     segments = (*_item(kind, find.segments), action.path)
-    body = {**action.defaults, **given} or None
-    request = ResourceRequest("POST", segments, body, sets=action.sets, lacking=action.lacking)
+    defaults = {name: field for name, field in action.defaults.items() if name not in given}
+    request = ResourceRequest(
+        "POST", segments, given or None, sets=action.sets, defaults=defaults, lacking=action.lacking
+    )
     options = {field: option for option, field in action.fields.items()}
     if action.sets is None:
         return Goal(ACT, {ACT: request}, find, values["wait"], options, refuses=kind.refusal)

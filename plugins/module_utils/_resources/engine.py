@@ -25,8 +25,8 @@ from .._operations.wait_failure import WaitFailed
 from .compare import contains, differing, fields_of
 from .goal import ACT, CHANGE, CREATE, DELETE, ENSURE, Goal, Resource, ResourceRequest, fill
 from .journal import Journal
-from .lookup import label_of
-from .observe import Observation, observe, shown_resource
+from .lookup import label_of, shown_resource
+from .observe import Observation, observe
 from .outcome import final_result, no_match, overdue, result_of, result_so_far, unknown_outcome
 from .refusals import refusal_of
 from .state import ABSENT, BROKEN, DELETING, DIFFERENT, PRESENT, UNFINISHED, UNSEEN, is_failed_creation

@@ -50,8 +50,8 @@ class Find(NamedTuple):
 class ResourceRequest(NamedTuple):
     """A request about a resource; C(accept) has the statuses that are no failure.
 
-    C(sets) are the fields that the resource has afterwards, if they are not those of the body. C(lacking) is the error for a
-    resource without the field that the body needs of it.
+    C(sets) are the fields that the resource has afterwards, if they are not those of the body. C(defaults) are fields of the body
+    that have the value of a field of the resource, and C(lacking) is the error for a resource without it.
     """
 
     method: str
@@ -60,6 +60,7 @@ class ResourceRequest(NamedTuple):
     query: Mapping[str, Any] = {}
     accept: Collection[int] = SUCCESS
     sets: Mapping[str, Any] | None = None
+    defaults: Mapping[str, str] = {}
     lacking: str = ""
 
     @property
@@ -125,14 +126,14 @@ class Goal(NamedTuple):
     def request(self, step: str, found: Resource | None) -> ResourceRequest:
         """The request of a step for the resource that was found."""
         request = self.requests[step]
-        if step == ACT and request.body and found:
-            # The service's ids of what belongs to the resource, such as its parent.
-            for name, value in request.body.items():
-                if any(found.get(field) is None for field in placeholders([value])):
-                    problem = request.lacking.format(name=displayable(found.get("name"), 100))
-                    raise InvalidOption(self.options[name], problem)
-            return request._replace(body=dict(zip(request.body, fill([*request.body.values()], found))))
-        stay = {field for field in self.once if found and timestamp_of(found, field)} if step == CHANGE else set()
+        if found is None:
+            return request
+        for name, field in request.defaults.items():
+            if found.get(field) is None:
+                problem = request.lacking.format(name=displayable(found.get("name"), 100))
+                raise InvalidOption(self.options[name], problem)
+            request = request._replace(body={**(request.body or {}), name: found[field]})
+        stay = {field for field in self.once if timestamp_of(found, field)}
         if not stay or request.body is None:
             return request
         body = {
@@ -143,11 +144,9 @@ class Goal(NamedTuple):
 
     def differs(self, found: Resource | None) -> bool:
         """Whether a CHANGE would change the resource."""
-        return found is not None and CHANGE in self.requests and bool(self.differing(found))
-
-    def differing(self, found: Resource) -> list[str]:
-        """The names of the fields that a CHANGE would change."""
-        return differing(found, self.request(CHANGE, found).wanted)
+        if found is None or CHANGE not in self.requests:
+            return False
+        return bool(differing(found, self.request(CHANGE, found).wanted))
 
 
 def is_complete(segments: Sequence[str]) -> bool:

@@ -18,8 +18,8 @@ from .refusals import branch_refusal, database_refusal, restore_refusal
 class Action(NamedTuple):
     """A request about a resource, POST C(path) below that of the resource, with a body of C(fields) by option.
 
-    C(defaults) are the values of these fields without the option; C({parent_id}) is that field of the resource, and C(lacking) the
-    error if it has none. C(sets) are the fields that show that the action is not needed, or has been carried out; None: it is
+    C(defaults) are the fields of the resource whose values these fields have without the option, and C(lacking) is the error if it
+    has none. C(sets) are the fields that show that the action is not needed, or has been carried out; None: it is
     carried out by each task.
     """
 
@@ -44,7 +44,7 @@ class Kind(NamedTuple):
     plural: str
     wrapper: str
     result: str
-    key: str
+    key: str = "id"
     parents: tuple[str, ...] = ()
     identity: Mapping[str, str] = {"name": "name"}
     changeable: Mapping[str, str] = {}
@@ -65,7 +65,6 @@ PROJECT = Kind(
     plural="projects",
     wrapper="project",
     result="project",
-    key="id",
     changeable={"name": "name", "history_retention": "history_retention_seconds", "settings": "settings"},
     fixed={"region_id": "region_id", "pg_version": "pg_version", "org_id": "org_id"},
 )
@@ -73,7 +72,6 @@ BRANCH = Kind(
     plural="branches",
     wrapper="branch",
     result="branch",
-    key="id",
     parents=("project",),
     changeable={"expires_at": "expires_at", "protected": "protected"},
     fixed={"parent": "parent_id"},
@@ -88,7 +86,6 @@ BRANCH_RESTORE = Kind(
     plural="branches",
     wrapper="branch",
     result="branch",
-    key="id",
     parents=("project",),
     identity={"name": "id"},
     references=("name", "source"),
@@ -101,7 +98,7 @@ BRANCH_RESTORE = Kind(
                 "lsn": "source_lsn",
                 "preserve_as": "preserve_under_name",
             },
-            defaults={"source_branch_id": "{parent_id}"},
+            defaults={"source_branch_id": "parent_id"},
             lacking="branch {name} has no parent. Set source, and timestamp or lsn.",
         )
     },
@@ -111,7 +108,6 @@ COMPUTE = Kind(
     plural="endpoints",
     wrapper="endpoint",
     result="compute",
-    key="id",
     parents=("project",),
     identity={"branch": "branch_id", "type": "type"},
     changeable={

@@ -1,24 +1,28 @@
 # Copyright (c) clouddb.control contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Finds resources in their lists. Keeps P1, P3, P9 and P11."""
+"""Finds resources, in their lists and by their own paths. Keeps P1, P3, P9 and P11."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
 from typing import Any
 
 from .._errors import ClouddbError, InvalidOption
 from .._http.client import Client
+from .._http.errors import NotFound, StatusError
 from .._http.response import Response
 from .._lists import Listed, ResourceNotFound, id_from, list_resources
 from .._options import NOT_CREATED_ID
 from .._untrusted import displayable
 from .compare import contains, fields_of
-from .goal import CHANGE, DELETE, Find, Goal, Resource
+from .goal import CHANGE, DELETE, Find, Goal, Resource, ResourceRequest, fill, placeholders
 from .journal import Journal
-from .state import ABSENT, DELETING, own_state
+from .state import ABSENT, DELETING, PRESENT, own_state
 
 MAX_NAMED = 10
+# An account may list projects for an organization only, and a key may be for one project only.
+LIST_REFUSED = frozenset({400, 403})
 
 
 def branch_id_from(
@@ -35,6 +39,61 @@ def branch_id_from(
             return str(each["id"])
     problem = f"branch: project {project_id} has no default branch. Set the name of a branch."
     raise ResourceNotFound(problem, {"option": "branch"})
+
+
+def look_up(client: Client, goal: Goal, past: Journal) -> tuple[Resource | None, list[str]]:
+    """The resource, in its list or by its own path, and warnings. Raises what find_resource() raises."""
+    request, known = past.request, past.subject
+    is_deletion, is_creation = goal.intent == DELETE, goal.creates and past.sent != CHANGE
+    if goal.find is None:
+        if not is_deletion and not past.has_waited and own_state(known or {}) == PRESENT:
+            return known, []  # as the response has shown it a moment ago
+        # Only a GET of its path shows that a resource is gone.
+        return _by_own_path(client, request, known or {}) or (None if is_deletion else known), []
+    # Its own path does not lag, and has what the list leaves out, such as a shared project.
+    named = goal.find.match if known is None else known
+    own = None if is_creation else _by_own_path(client, request, named)
+    if own and (known or contains(own, goal.find.match)):
+        return own, []
+    try:
+        resource, warnings = find_resource(client, goal.find, goal, past)
+    except StatusError as error:
+        if own is None or error.status not in LIST_REFUSED:
+            raise
+        return None, []
+    change = goal.requests.get(CHANGE)
+    if resource and change and not fields_of(change.wanted, resource).keys() <= resource.keys():
+        resource = _by_own_path(client, change, resource) or resource
+    return resource, warnings
+
+
+def _by_own_path(client: Client, request: ResourceRequest, known: Mapping[str, Any]) -> Resource | None:
+    """The resource with all its fields, none if it is gone; None if its path is unknown, has no GET, or shows something else."""
+    if not placeholders(request.segments) <= known.keys() or (request.method == "POST" and known.get("id") is None):
+        return None
+    segments = fill(request.segments, known)
+    if request.method == "POST":
+        # The path of an action, such as branches/ID/restore, has the id of its resource.
+        known_id = str(known["id"])
+        segments = (*takewhile(lambda segment: segment != known_id, segments), known_id)
+    try:
+        shown = shown_resource(client.request("GET", segments).json, request)
+    except StatusError as error:
+        if error.transient:
+            raise
+        return {} if isinstance(error, NotFound) else None
+    return shown if shown and shown.get("id") == known.get("id", shown.get("id")) else None
+
+
+def shown_resource(json: Any, request: ResourceRequest) -> Resource | None:
+    """The resource that a response shows: C(branch) for a path with C(branches), or the response itself if it has an id."""
+    if not isinstance(json, dict):
+        return None
+    for segment in reversed(request.segments):
+        for name, value in json.items():
+            if isinstance(value, dict) and segment.startswith(name):
+                return value
+    return json if "id" in json else None
 
 
 def require_array(response: Response, field: str | None) -> None:

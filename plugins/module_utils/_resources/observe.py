@@ -4,26 +4,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import suppress
 from datetime import timedelta
-from itertools import takewhile
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from .._http.client import Client
-from .._http.errors import NotFound, StatusError
+from .._http.errors import NotFound
 from .._operations.operations import PAGE_SIZE, Operation, operation_pages, time_of_creation
 from .._operations.status import SUCCEEDED
-from .compare import contains, fields_of
-from .goal import CHANGE, DELETE, Goal, Resource, ResourceRequest, fill, placeholders, project_in_path
+from .goal import CHANGE, Goal, Resource, project_in_path
 from .journal import Journal
-from .lookup import find_resource
+from .lookup import look_up
 from .state import ABSENT, DIFFERENT, LOOKBACK, PRESENT, UNFINISHED, is_about, judge, own_state, performs
 
 # An operation may be recorded before the resource that it creates.
 BEFORE_CREATION = timedelta(minutes=1)
-# An account may list projects for an organization only, and a key may be for one project only.
-LIST_REFUSED = frozenset({400, 403})
 # How many operations are read to learn whether a creation has failed longer than LOOKBACK ago.
 MAX_OPERATIONS = 1000
 
@@ -39,7 +34,7 @@ class Observation(NamedTuple):
 
 def observe(client: Client, goal: Goal, past: Journal) -> Observation:
     """The resource and its state. Raises what Client raises, and ClouddbError."""
-    resource, warnings = _look_up(client, goal, past)
+    resource, warnings = look_up(client, goal, past)
     state = ABSENT if resource is None else own_state(resource)
     if state == ABSENT:
         resource = None
@@ -59,61 +54,6 @@ def observe(client: Client, goal: Goal, past: Journal) -> Observation:
     if resource is None and all(operation["status"] in SUCCEEDED for operation in operations):
         judged = ABSENT
     return Observation(judged, resource, operations, warnings)
-
-
-def _look_up(client: Client, goal: Goal, past: Journal) -> tuple[Resource | None, list[str]]:
-    """The resource, in its list or by its own path, and warnings."""
-    request, known = past.request, past.subject
-    is_deletion, is_creation = goal.intent == DELETE, goal.creates and past.sent != CHANGE
-    if goal.find is None:
-        if not is_deletion and not past.has_waited and own_state(known or {}) == PRESENT:
-            return known, []  # as the response has shown it a moment ago
-        # Only a GET of its path shows that a resource is gone.
-        return _by_own_path(client, request, known or {}) or (None if is_deletion else known), []
-    # Its own path does not lag, and has what the list leaves out, such as a shared project.
-    named = goal.find.match if known is None else known
-    own = None if is_creation else _by_own_path(client, request, named)
-    if own and (known or contains(own, goal.find.match)):
-        return own, []
-    try:
-        resource, warnings = find_resource(client, goal.find, goal, past)
-    except StatusError as error:
-        if own is None or error.status not in LIST_REFUSED:
-            raise
-        return None, []
-    change = goal.requests.get(CHANGE)
-    if resource and change and not fields_of(change.wanted, resource).keys() <= resource.keys():
-        resource = _by_own_path(client, change, resource) or resource
-    return resource, warnings
-
-
-def _by_own_path(client: Client, request: ResourceRequest, known: Mapping[str, Any]) -> Resource | None:
-    """The resource with all its fields, none if it is gone; None if its path is unknown, has no GET, or shows something else."""
-    if not placeholders(request.segments) <= known.keys() or (request.method == "POST" and known.get("id") is None):
-        return None
-    segments = fill(request.segments, known)
-    if request.method == "POST":
-        # The path of an action, such as branches/ID/restore, has the id of its resource.
-        known_id = str(known["id"])
-        segments = (*takewhile(lambda segment: segment != known_id, segments), known_id)
-    try:
-        shown = shown_resource(client.request("GET", segments).json, request)
-    except StatusError as error:
-        if error.transient:
-            raise
-        return {} if isinstance(error, NotFound) else None
-    return shown if shown and shown.get("id") == known.get("id", shown.get("id")) else None
-
-
-def shown_resource(json: Any, request: ResourceRequest) -> Resource | None:
-    """The resource that a response shows: C(branch) for a path with C(branches), or the response itself if it has an id."""
-    if not isinstance(json, dict):
-        return None
-    for segment in reversed(request.segments):
-        for name, value in json.items():
-            if isinstance(value, dict) and segment.startswith(name):
-                return value
-    return json if "id" in json else None
 
 
 def _operations_about(client: Client, resource: Resource, project_id: str) -> list[Operation]:

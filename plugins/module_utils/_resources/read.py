@@ -12,8 +12,8 @@ from .._lists import list_resources
 from .compare import has_values
 from .goal import Find, Goal, ResourceRequest, fill, is_complete, placeholders
 from .journal import Journal
-from .lookup import find_resource, require_array, select
-from .observe import Observation, shown_resource
+from .lookup import find_resource, require_array, select, shown_resource
+from .observe import Observation
 from .outcome import no_match, result_of
 from .state import ABSENT
 

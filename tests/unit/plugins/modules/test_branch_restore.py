@@ -89,6 +89,11 @@ def test_an_age_is_sent_as_a_time(sandbox: Sandbox, client: Client, dev: dict[st
     assert timedelta(seconds=60) <= now - restored_to <= timedelta(seconds=62)
 
 
+def test_a_name_in_braces_is_a_name(sandbox: Sandbox, client: Client, dev: dict[str, Any]) -> None:
+    task(client, **DEV, preserve_as="{parent_id}")
+    assert named(sandbox, "{parent_id}")["id"] != dev["id"]
+
+
 def test_a_root_branch_has_no_parent_to_be_reset_to(sandbox: Sandbox, client: Client) -> None:
     """As in https://github.com/neondatabase/website/pull/2991"""
     message = "source: branch main has no parent. Set source, and timestamp or lsn."
