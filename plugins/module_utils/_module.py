@@ -10,7 +10,7 @@ import gc
 import json
 import traceback
 import zipimport
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Callable, Optional
 
 # Python compiles each file of the archive that Ansible sends twice: for its name, and to run it. To do it once saves 6 % of a
@@ -54,12 +54,16 @@ MAY_LACK_VALUE = frozenset(
 
 
 class ControlModule(AnsibleModule):
-    """A module with the connection options, whose every failure has RV(failure), even one that Ansible itself finds in its options."""
+    """A module with the connection options, whose every failure has RV(failure), even one that Ansible itself finds in its options.
+
+    C(ids) are further options such as MAY_LACK_VALUE.
+    """
 
     no_log_values: set[str]
     params: dict[str, Any]
 
-    def __init__(self, argument_spec: Mapping[str, Any], **arguments: Any):
+    def __init__(self, argument_spec: Mapping[str, Any], ids: Collection[str] = (), **arguments: Any):
+        self._ids = MAY_LACK_VALUE.union(ids)
         spec = {**CONNECTION_OPTIONS, **argument_spec}
         super().__init__(argument_spec=spec, supports_check_mode=True, **arguments)
 
@@ -119,7 +123,7 @@ class ControlModule(AnsibleModule):
             # The key in the environment has the same access (api.md, Authentication).
             if _lacks_value(self.params.get("api_key")):
                 self.params.pop("api_key", None)
-            for option in MAY_LACK_VALUE.intersection(self.params, self.argument_spec):
+            for option in self._ids.intersection(self.params, self.argument_spec):
                 self.params[option] = _or_placeholder(self.params[option], self.argument_spec[option]["type"])
         # In params, Ansible will convert them, and omitted options are null.
         self.given = dict(self.params)

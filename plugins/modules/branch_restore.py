@@ -149,6 +149,7 @@ def main() -> None:
             **PROJECT_OPTIONS,
             **ACTION_OPTIONS,
         },
+        ids=["name"],
         mutually_exclusive=[("timestamp", "lsn")],
     ).run(run)
 

@@ -211,7 +211,7 @@ def test_an_option_with_an_id_may_lack_a_value_in_check_mode() -> None:
     users = {option for name in {*MODULES} - ROTATION_MODULES for option in module_arguments(name)["argument_spec"]}
     ids = {option for option in users if re.fullmatch(r"id|\w+_id|operations", option)} - {"org_id", "region_id"}
     rows = [row for row in vars(kinds).values() if isinstance(row, kinds.Kind)]
-    # A name is given, even that of a branch that does not exist yet.
+    # It is an option of other modules, too. branch_restore has it among the C(ids) of ControlModule.
     assert ids.union(*(row.parents + row.references for row in rows)) - {"name"} == MAY_LACK_VALUE
 
 

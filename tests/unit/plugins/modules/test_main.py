@@ -96,6 +96,7 @@ LATER_TASKS: list[tuple[ModuleType, dict[str, Any]]] = [
     (connection_info, {"project": None, "database": "orders"}),
     (compute, {"project": None, "state": "started"}),
     (branch_restore, {"project": None, "name": "preview", "source": None}),
+    (branch_restore, {"project": None, "name": None}),
     (compute_info, {"project": None, "branch": None}),
     (database_user_info, {"project": None}),
 ]
