@@ -398,6 +398,13 @@ def test_the_wait_before_a_change_counts_against_the_timeout(
     assert 20 < clock.elapsed <= 32
 
 
+def test_the_actions_of_a_task_share_its_timeout(sandbox: Sandbox, client: Client, clock: FakeClock) -> None:
+    sandbox.plan((0, "running"), (20, "finished"), action="create_branch")
+    sandbox.fault("status", status=423, path="*/set_as_default", times=None)
+    assert failing(client, **PREVIEW, default=True, timeout=30)["kind"] == "locked"
+    assert 20 < clock.elapsed <= 32
+
+
 class ServiceInWholeSeconds(ScriptedService):
     """A service without Date that creates a branch at once, names no operations in the response, and fails the operation."""
 
