@@ -15,10 +15,9 @@ from .._operations.operations import time_of_creation
 from .._operations.wait import limits_from
 from .._options import NOT_CREATED_ID, integer
 from .._patterns import matcher, require_clear
-from .._projects import project_id_from
 from .._timestamps import duration
 from .compare import changed_fields
-from .declared import deletion, module_result
+from .declared import deletion, list_of, module_result
 from .engine import reach
 from .goal import Find, Resource
 from .kinds import BRANCH
@@ -41,8 +40,8 @@ def sweep(params: Mapping[str, Any], client: Client, check_mode: bool) -> Result
     older_than = DEFAULT_AGE if params["older_than"] is None else params["older_than"]
     age = timedelta(seconds=duration({"older_than": older_than}, "older_than"))
     waiting = None if check_mode else Waiting(client, limits)
-    segments = ("projects", str(project_id_from(params, client, check_mode)), "branches")
-    listed = [] if segments[1] == NOT_CREATED_ID else list_resources(client, segments, "branches").items
+    segments, _query = list_of(BRANCH, params, client, may_be_missing=check_mode)
+    listed = [] if NOT_CREATED_ID in segments else list_resources(client, segments, BRANCH.plural).items
     if listed and age and not client.knows_service_time:
         problem = "The responses have no Date header, so the age of the branches is not known. None was deleted."
         raise ClouddbError("unexpected_response", f"{problem} Check the proxies between this machine and the service.")
