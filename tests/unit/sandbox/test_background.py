@@ -116,6 +116,7 @@ class TestStates:
         assert run(seed="generate: {projects: 1}")["is_seed_applied"] is True
         assert run()["is_seed_applied"] is True
 
+    @pytest.mark.soak
     def test_start_that_fails_after_the_stop_is_a_change(self, run, free_port, sandbox):
         start(run)
         outcome = run(port=free_port, speed=-1)
@@ -124,7 +125,7 @@ class TestStates:
         assert sandbox.pid() is None
         assert run(port=free_port, speed=-1)["changed"] is False
 
-    @pytest.mark.parametrize("is_created", [False, True])
+    @pytest.mark.parametrize("is_created", [pytest.param(False, marks=pytest.mark.soak), True])
     def test_seed_of_a_start_that_was_killed(self, run, is_created):
         """It is that of the account if that start has created it, even if the process did not record it in the file."""
         module, function = ("store", "Store.seed_checksum") if is_created else ("seed_loader", "load_seed")
@@ -145,6 +146,7 @@ class TestStates:
         others = [path for path in sandbox.path.iterdir() if path.is_file() and path != sandbox.api_key]
         assert not any(first["api_key"].encode() in path.read_bytes() for path in others)
 
+    @pytest.mark.soak
     def test_what_restarts_the_sandbox(self, run, free_port, service_of, sandbox):
         """Another address or another server, of which all files are replaced. Check mode predicts it."""
         name = "clouddb_sandbox/responses.py"
@@ -168,7 +170,7 @@ class TestStates:
         assert not (sandbox.server / "new.py").exists()
         assert run()["base_url"].endswith(f":{free_port}/api/v2")
 
-    @pytest.mark.parametrize("check", [True, False])
+    @pytest.mark.parametrize("check", [pytest.param(True, marks=pytest.mark.soak), False])
     def test_account_of_another_version_changes_nothing(self, run, sandbox, check):
         """A running sandbox stays, until it is removed. Its schema's version may not be in the database's file yet."""
         first, name = start(run), "clouddb_sandbox/store.py"
@@ -184,6 +186,7 @@ class TestStates:
         assert run("absent") == CHANGED
         assert start(run, files=files)["changed"] is True
 
+    @pytest.mark.soak
     def test_file_of_an_earlier_start_with_the_same_process_id(self, run, sandbox, monkeypatch):
         """As in a container that is started again: the file does not mean that the new process listens."""
         kill(start(run))
@@ -198,7 +201,7 @@ class TestStates:
         monkeypatch.setattr(background.subprocess, "Popen", start_with_same_id)
         assert requests.get(start(run)["base_url"], timeout=MAX_WAIT).status_code == 401
 
-    @pytest.mark.parametrize("check", [False, True])
+    @pytest.mark.parametrize("check", [False, pytest.param(True, marks=pytest.mark.soak)])
     def test_address_that_cannot_be_used_changes_nothing(self, run, sandbox, check):
         """Nothing is created, and a running sandbox stays."""
         with socket.create_server(("127.0.0.1", 0)) as other:
@@ -216,6 +219,7 @@ class TestStates:
                 assert outcome["changed"] is False
             assert run() == {**first, "changed": False}
 
+    @pytest.mark.soak
     def test_stop_ignores_stale_process_ids(self, run, sandbox, other_process):
         """The files of a killed sandbox have an id that is now another process's."""
         kill(start(run))
@@ -224,6 +228,7 @@ class TestStates:
         assert run("stopped") == UNCHANGED
         assert other_process.poll() is None
 
+    @pytest.mark.soak
     def test_only_the_server_of_the_directory_is_stopped(self, run, sandbox, other_process):
         """The lock is held, and its file has the id of a process that is not the server: it has not written its own yet."""
         sandbox.create()
@@ -235,6 +240,7 @@ class TestStates:
             assert "Another sandbox uses" in run()["problem"]
         assert other_process.poll() is None
 
+    @pytest.mark.soak
     def test_process_that_ignores_sigterm_is_killed(self, run, monkeypatch):
         monkeypatch.setattr(background, "STOP_TIMEOUT", 1)
         name = "clouddb_sandbox/settings.py"
@@ -243,6 +249,7 @@ class TestStates:
         assert run("stopped") == CHANGED
         assert os.waitpid(first["pid"], 0)[1] == signal.SIGKILL
 
+    @pytest.mark.soak
     def test_second_start_waits_for_the_first(self, run, wanted):
         runs = [
             subprocess.Popen(
@@ -444,6 +451,7 @@ class TestCrashRecovery:
         assert {service.operation(operation)["status"] for operation in created["operations"]} == {"finished"}
         assert service.as_key(revoked["key"]).get("projects").status_code == 401
 
+    @pytest.mark.soak
     @pytest.mark.parametrize("crash", range(CRASHES))
     def test_writes_are_atomic(self, run, service_of, sandbox, crash):
         """Every write with a response is stored once; one without a response is stored completely or not at all."""

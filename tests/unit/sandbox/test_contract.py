@@ -49,9 +49,9 @@ class TestService:
 
     def test_number_of_keys_is_unlimited(self, service):
         """api.md: "An account may create an unlimited number of keys." "API keys per account: unlimited"."""
-        created = [service.create_key("same name") for _number in range(300)]
-        assert len({key["id"] for key in created}) == 300
-        assert len(service.keys()) == 301
+        created = [service.create_key("same name") for _number in range(101)]
+        assert len({key["id"] for key in created}) == 101
+        assert len(service.keys()) == 102
 
     def test_keys_do_not_expire(self, service):
         """api.md: "A key stays valid until it is revoked"."""

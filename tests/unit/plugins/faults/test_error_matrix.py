@@ -48,7 +48,7 @@ from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandb
 SHOP = "wispy-lake-12345678"
 REFUSED = "connection refused"
 FOREVER = 1000
-STRIDE = 3
+STRIDE = 6
 
 # A task with these connection options, for the key or the operation of this name.
 Run = Callable[[dict[str, Any], str], Outcome]

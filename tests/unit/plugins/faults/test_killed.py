@@ -87,6 +87,7 @@ def test_a_killed_creation_leaves_at_most_one_key_and_the_next_run_reports_it(ta
     assert outcomes == {"not created", "orphaned", "stored"}
 
 
+@pytest.mark.soak
 def test_a_killed_replacement_leaves_a_valid_secret(task: KeyTask, is_soak: bool) -> None:
     outcomes = set()
     task.run()

@@ -119,6 +119,7 @@ def test_events_are_filtered_by_project_action_and_status(source: EventSource) -
     assert source.run(100, {10.0: lambda: branch(source, (0, "running"), name="c")}, actions=["apply_config"]) == []
 
 
+@pytest.mark.soak
 def test_created_and_deleted_projects(source: EventSource, caplog: pytest.LogCaptureFixture) -> None:
     def create() -> None:
         source.sandbox.api("POST", "/projects", {"project": {"name": "new"}})
@@ -141,6 +142,7 @@ class TestUnlistedOperation:
         newer = [{"action": "apply_config", "age": f"{minutes}m"} for minutes in range(1, 131)]
         return {"projects": [{"id": SHOP, "name": "shop", "compute": False, "operations": [slow, *newer]}]}
 
+    @pytest.mark.soak
     def test_unfinished_operation_is_followed_beyond_the_first_page(self, source: EventSource) -> None:
         assert source.run(600) == ["create_branch running > failed"]
         by_id = [request for request in source.sandbox.sent() if "/operations/" in request]
@@ -200,6 +202,7 @@ def test_undelivered_event_is_emitted_after_a_restart(source: EventSource) -> No
 # Errors, intervals and rate limits
 
 
+@pytest.mark.soak
 def test_outage_is_retried_and_logged_once(source: EventSource, caplog: pytest.LogCaptureFixture) -> None:
     def outage() -> None:
         branch(source, (0, "running"), (30, "failed"))
