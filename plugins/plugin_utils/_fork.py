@@ -42,6 +42,12 @@ MODULES = __name__.rpartition(".plugin_utils.")[0] + ".modules."
 # What Python, its libraries and the loader read only when a process starts.
 READ_AT_START = ("PYTHON", "LD_", "LC_", "LANG", "OPENSSL_", "MALLOC_", "GLIBC_")
 PROFILE = "legacy"
+# Those of a Python that has just started
+HANDLERS: dict[signal.Signals, Any] = {
+    signal.SIGTERM: signal.SIG_DFL,
+    signal.SIGALRM: signal.SIG_DFL,
+    signal.SIGINT: signal.default_int_handler,
+}
 
 
 def load(action: str) -> ModuleType | None:
@@ -180,9 +186,10 @@ class ForkConnection:
         status = 1
         try:
             gc.freeze()  # a search for reference cycles would copy the memory of the parent
-            for number in (signal.SIGTERM, signal.SIGALRM):
-                signal.signal(number, signal.SIG_DFL)
-            signal.signal(signal.SIGINT, signal.default_int_handler)
+            for number, handler in HANDLERS.items():
+                # A shell lets a program in the background ignore SIGINT, and its children inherit that.
+                if signal.getsignal(number) != signal.SIG_IGN:
+                    signal.signal(number, handler)
             replace_descriptors(stdout, stderr)
             sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w", errors="backslashreplace")  # noqa: SIM115
             if self.open_files:

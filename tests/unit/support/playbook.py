@@ -6,9 +6,11 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -88,12 +90,15 @@ class Playbook:
         }
         own = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
         self.hosts: dict[str, dict[str, Any]] = {"own": own}
+        # A shell that starts a program in the background lets it ignore SIGINT.
+        self.is_background = False
 
     def start(self, plays: str, *arguments: str, **environment: str) -> subprocess.Popen[str]:
         """Start ansible-playbook with the text of a playbook, in a session of its own."""
         inventory, playbook = self.folder / "hosts.json", self.folder / "plays.yml"
         inventory.write_text(json.dumps({"all": {"hosts": self.hosts}}))
         playbook.write_text(plays, encoding="utf-8")
+        interrupt = signal.SIG_IGN if self.is_background else signal.SIG_DFL
         return subprocess.Popen(
             [sys.executable, "-m", "ansible", "playbook", "-i", str(inventory), str(playbook), *arguments],
             cwd=self.folder,
@@ -103,6 +108,7 @@ class Playbook:
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,
+            preexec_fn=partial(signal.signal, signal.SIGINT, interrupt),
         )
 
     def run(self, plays: str, *arguments: str, **environment: str) -> Ran:
