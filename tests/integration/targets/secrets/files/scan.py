@@ -192,7 +192,7 @@ def missing(folder: Path, exit_codes: list[int], command_lines: set[bytes], hash
             "postgres://owner:********@" in texts.get(name, "")
             for name in ("output-0", "output-1", "report.html", "report.json")
         ),
-        "invocations in syslog": len(re.findall(r"api_key=(?:\*{8}|NOT_LOGGING_PARAMETER)", syslog)) > 20,
+        "invocations in syslog": len(re.findall(r"api_key=(?:\*{8}|\$REDACTED\$|NOT_LOGGING_PARAMETER)", syslog)) > 20,
         "masked secrets": not REGISTERS_SECRETS or texts.get("output-4", "").count("$REDACTED$") > 5,
         "both ways to run a module": not REGISTERS_SECRETS
         or texts.get("output-4", "").count("The variable clouddb_fork is false.") == 1,
