@@ -4,9 +4,11 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import pytest
 from chromium import Page
@@ -33,6 +35,9 @@ CLIPPED_CODE = """
     .map(element => `${element.scrollWidth - element.clientWidth} px: ${element.textContent.trim().slice(0, 60)}`);
 })()
 """
+
+
+LINK = r"""\b(?:href|src)=["']([^"']+)["']"""
 
 
 @pytest.fixture(scope="session")
@@ -68,6 +73,17 @@ def test_no_code_is_clipped(browser: Page, pages: list[Path]) -> None:
             clipped[page.name] = found
     assert blocks > 100
     assert clipped == {}
+
+
+def test_links_within_the_site_have_targets(pages: list[Path]) -> None:
+    """Sphinx checks those of references, but not those in the HTML that antsibull-docs writes."""
+    ids = {page: set(re.findall(r'\bid="([^"]*)"', page.read_text(encoding="utf-8"))) for page in pages}
+    links = [(page, urlsplit(link)) for page in pages for link in re.findall(LINK, page.read_text(encoding="utf-8"))]
+    within = [(page, link) for page, link in links if not link.netloc]
+    assert len(within) > 10000
+    for page, link in within:
+        target = (page.parent / link.path).resolve() if link.path else page
+        assert target.is_file() and (not link.fragment or unquote(link.fragment) in ids[target]), f"{page.name}: {link}"
 
 
 def test_menu_has_sections(browser: Page, pages: list[Path]) -> None:
