@@ -16,7 +16,7 @@ from .._lists import Listed, ResourceNotFound, id_from, list_resources
 from .._options import NOT_CREATED_ID
 from .._untrusted import displayable
 from .compare import contains, fields_of
-from .goal import CHANGE, DELETE, Find, Goal, Resource, ResourceRequest, fill, placeholders
+from .goal import CHANGE, DELETE, Goal, Resource, ResourceRequest, fill, placeholders
 from .journal import Journal
 from .state import ABSENT, DELETING, PRESENT, own_state
 
@@ -56,7 +56,7 @@ def look_up(client: Client, goal: Goal, past: Journal) -> tuple[Resource | None,
     if own and (known or contains(own, goal.find.match)):
         return own, []
     try:
-        resource, warnings = find_resource(client, goal.find, goal, past)
+        resource, warnings = find_resource(client, goal, past)
     except StatusError as error:
         if own is None or error.status not in LIST_REFUSED:
             raise
@@ -109,13 +109,16 @@ def require_array(response: Response, field: str | None) -> None:
         raise InvalidOption("find.list", f"{problem}. It has: {arrays or 'none'}")
 
 
-def find_resource(client: Client, find: Find, goal: Goal, past: Journal) -> tuple[Resource | None, list[str]]:
-    """The resource of the goal: by its id once that is known, until then the one that C(find) of the goal selects.
+def find_resource(client: Client, goal: Goal, past: Journal) -> tuple[Resource | None, list[str]]:
+    """The resource of the goal: by its id once that is known, until then the one that C(find) of the goal selects, if it has one.
 
     It is also found by the values that a change gives it, because an earlier run may have made it. Raises what Client and
     select() raise.
     """
-    alternatives, known = [find.match], past.subject
+    find, known = goal.find, past.subject
+    if find is None:
+        return None, []
+    alternatives = [find.match]
     if known and known.get("id") is not None:
         by_id = {"id": known["id"]}
         # The response to a creation may have been that of a gateway.

@@ -30,7 +30,7 @@ def read(client: Client, goal: Goal, all_pages: bool, check_mode: bool) -> Resul
         return result_of(warnings=[f"{request.line} was not sent, {unknown}"])
     if not placeholders(request.segments):
         return _get(client, goal, request, find, all_pages, check_mode)
-    found, warnings = find_resource(client, find, goal, Journal(goal)) if find else (None, [])
+    found, warnings = find_resource(client, goal, Journal(goal))
     if found:
         by_id = request._replace(segments=fill(request.segments, found))
         return {**_get(client, goal, by_id, None, all_pages, check_mode=False), "object": found}
