@@ -34,7 +34,7 @@ async def run_here(function: Callable[..., Any], *arguments: Any, **_options: An
 
 
 # The endpoints are quick, and threads of their own would take a fifth of the time of a test.
-anyio.to_thread.run_sync = run_here
+anyio.to_thread.run_sync = run_here  # type: ignore[assignment]
 
 API_KEY = "first-key-of-the-account-0123456789abcdef0123456789abcdef012345"
 
