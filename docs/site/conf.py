@@ -14,8 +14,7 @@ CHECKOUT = SITE.parents[1]
 sys.path.insert(0, str(SITE))
 
 galaxy = yaml.safe_load((CHECKOUT / "galaxy.yml").read_text(encoding="utf-8"))
-# A release leaves no fragments.
-is_released = not any((CHECKOUT / "changelogs" / "fragments").glob("*.y*ml"))
+is_released = "-" not in galaxy["version"]
 
 project = "clouddb.control"
 author = "clouddb.control contributors"

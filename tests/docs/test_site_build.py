@@ -73,16 +73,14 @@ None.
 
 
 GUIDE = "Guide\n=====\n"
+METADATA = yaml.safe_load((CHECKOUT / "galaxy.yml").read_text(encoding="utf-8"))
 
 
-def build(folder: Path, fragments: tuple[str, ...], **pages: str) -> str:
-    """Build a site with these pages, in a checkout with these changelog fragments; the errors of Sphinx."""
+def build(folder: Path, version: str, **pages: str) -> str:
+    """Build a site with these pages for a version of the collection; the errors of Sphinx."""
     for part in ("docs/site", "roles/sandbox"):
         shutil.copytree(CHECKOUT / part, folder / part)
-    shutil.copy(CHECKOUT / "galaxy.yml", folder)
-    (folder / "changelogs" / "fragments").mkdir(parents=True)
-    for name in (".keep", *fragments):
-        (folder / "changelogs" / "fragments" / name).touch()
+    (folder / "galaxy.yml").write_text(yaml.safe_dump({**METADATA, "version": version}), encoding="utf-8")
     (folder / "sources").mkdir()
     for name, content in {"index": GUIDE, **pages}.items():
         (folder / "sources" / f"{name}.rst").write_text(f":orphan:\n\n{content}", encoding="utf-8")
@@ -108,7 +106,7 @@ def build(folder: Path, fragments: tuple[str, ...], **pages: str) -> str:
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A site of the development version."""
     folder = tmp_path_factory.mktemp("site")
-    assert build(folder, ("branch.yml",), demo_module=MODULE + EXAMPLES, sandbox_role=ROLE) == ""
+    assert build(folder, "1.3.0-dev0", demo_module=MODULE + EXAMPLES, sandbox_role=ROLE) == ""
     return folder / "built"
 
 
@@ -143,18 +141,17 @@ def test_example_of_a_role_is_the_first_in_its_readme(site: Path) -> None:
 
 
 def test_page_without_an_example_is_an_error(tmp_path: Path) -> None:
-    assert "The page demo_module has no synopsis or no example." in build(tmp_path, (), demo_module=MODULE)
+    assert "The page demo_module has no synopsis or no example." in build(tmp_path, "1.2.3", demo_module=MODULE)
 
 
 def test_pages_say_whether_their_version_is_released(site: Path, tmp_path: Path) -> None:
-    metadata = yaml.safe_load((CHECKOUT / "galaxy.yml").read_text(encoding="utf-8"))
-    version, link = metadata["version"], f'<a href="{metadata["documentation"]}stable/">'
-    assert build(tmp_path, ()) == ""
+    link = f'<a href="{METADATA["documentation"]}stable/">'
+    assert build(tmp_path, "1.2.3") == ""
     for page, shown, has_banner in (
         (site, "development version", True),
-        (tmp_path / "built", f"version {version}", False),
+        (tmp_path / "built", "version 1.2.3", False),
     ):
         html = (page / "index.html").read_text(encoding="utf-8")
         assert f"<title>Guide &mdash; clouddb.control, {shown}</title>" in html
         assert re.search(rf'<div class="version">\s*{shown}\s*</div>', html)
-        assert (f"a version after {version} is not released" in html, link in html) == (has_banner, has_banner)
+        assert ("version 1.3.0 is not released" in html, link in html) == (has_banner, has_banner)
