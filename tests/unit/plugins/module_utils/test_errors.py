@@ -10,11 +10,7 @@ import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError, SecretFileError, sentence
 from ansible_collections.clouddb.control.plugins.module_utils._http.errors import (
-    NotFound,
-    ServiceUnreachable,
     StatusError,
-    Unauthorized,
-    UnexpectedResponse,
 )
 from ansible_collections.clouddb.control.plugins.module_utils._http.session import Request
 
@@ -26,26 +22,6 @@ def status_error(
     status: int, error_body: dict[str, str] | None = None, error_class: type[StatusError] = StatusError
 ) -> StatusError:
     return error_class("failed", REQUEST, 2, status, error_body)
-
-
-@pytest.mark.parametrize(
-    "error, failure",
-    [
-        (SecretFileError("failed", {"key_ids": [1]}), {"kind": "secret_file", "key_ids": [1]}),
-        (ServiceUnreachable("failed", REQUEST, 2, True, True), {"kind": "unreachable", **SENT}),
-        (UnexpectedResponse("failed", REQUEST, 2), {"kind": "unexpected_response", **SENT}),
-        (status_error(409), {"kind": "http_status", **SENT, "status": 409}),
-        (status_error(401, error_class=Unauthorized), {"kind": "unauthorized", **SENT, "status": 401}),
-        (status_error(404, error_class=NotFound), {"kind": "not_found", **SENT, "status": 404}),
-        (
-            status_error(500, {"message": "oh", "code": "X", "request_id": "theirs"}),
-            {"kind": "http_status", **SENT, "status": 500, "message": "oh", "code": "X", "request_id": "theirs"},
-        ),
-    ],
-)
-def test_as_result_renders_message_and_failure(error: ClouddbError, failure: dict[str, Any]) -> None:
-    assert error.as_result() == {"msg": "failed", "failure": failure}
-    assert str(error) == "failed"
 
 
 @pytest.mark.parametrize(

@@ -65,23 +65,6 @@ def raising(error: ClouddbError) -> RunFunction:
     return run
 
 
-@pytest.mark.parametrize("diff", [False, True])
-def test_diff_is_returned_in_diff_mode_only(diff: bool) -> None:
-    result = outcome_of(
-        lambda params, client, check_mode: {"diff": {"before": {}, "after": {"a": 1}}}, diff=diff
-    ).success
-    assert result.get("diff") == ({"before": {}, "after": {"a": 1}} if diff else None)
-
-
-def test_errors_fail_the_task_with_details() -> None:
-    result = outcome_of(
-        raising(ClouddbError("unexpected", "failed", {"key_ids": [7]}, {"changed": True, "revoked": [6]}))
-    )
-    assert result.failure == {"kind": "unexpected", "key_ids": [7]}
-    assert (result.result["msg"], result.result["changed"], result.result["revoked"]) == ("failed", True, [6])
-    assert "Traceback" not in result.printed
-
-
 def test_failed_tasks_report_warnings_and_diff() -> None:
     error = ClouddbError("unexpected", "failed", result={"warnings": ["a warning"], "diff": {"before": 1, "after": 2}})
     result = outcome_of(raising(error))
@@ -281,24 +264,6 @@ def test_what_ansible_says_about_a_file_can_be_rolled_back(
         monkeypatch.setattr(os, name, denied)
     run_main(SimpleNamespace(main=main), {**OPTIONS, "dest": str(tmp_path / "key"), **options})
     assert caught == [message]
-
-
-@pytest.mark.parametrize("option", ["base_url", "api_key"])
-def test_environment_variables_are_used(option: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    passed: list[Any] = []
-
-    def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
-        passed.append(getattr(client.connection, option))
-        return {}
-
-    monkeypatch.setenv("CLOUDDB_BASE_URL", "https://environment.example.com")
-    monkeypatch.setenv("CLOUDDB_API_KEY", "key-of-the-environment")
-    assert not outcome_of(run).failed
-    assert not outcome_of(run, **{option: None}).failed
-    assert passed == [
-        OPTIONS[option],
-        {"base_url": "https://environment.example.com", "api_key": "key-of-the-environment"}[option],
-    ]
 
 
 def test_old_python_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

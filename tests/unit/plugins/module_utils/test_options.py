@@ -136,12 +136,6 @@ def test_anything_else_is_no_name(value: object, shown: str) -> None:
     assert str(refusal.value).endswith(shown)
 
 
-@pytest.mark.parametrize("query", [{"a": True, "b": [False, 1]}, {1: "x"}, {"a": None}])
-def test_query_parameters_are_texts_and_numbers(query: dict[Any, Any]) -> None:
-    expected = {"a": ["true"], "b": ["false", 1]} if "b" in query else {"1": ["x"]} if 1 in query else {"a": None}
-    assert options.query_parameters("it", query, allow_missing=True) == expected
-
-
 def test_similar_texts_come_first_whatever_their_case() -> None:
     assert similar("SHOPS", ["blog", "shop-eu", "shop"]) == ["shop", "shop-eu"]
     assert similar("x", ["blog"]) == []
@@ -152,17 +146,6 @@ def test_similar_texts_come_first_whatever_their_case() -> None:
 
 
 ITEMS = [{"id": "a", "name": None, "tags": [{"id": 1}]}, {"id": "b", "size": 3}]
-
-
-def test_only_the_named_fields_stay() -> None:
-    assert options.Fields(["name", "size"]).reduce(ITEMS) == [{"name": None}, {"size": 3}]
-
-
-def test_further_fields_stay_for_a_while() -> None:
-    fields = options.Fields(["size"])
-    assert fields.reduce(fields.reduce(ITEMS, "id")) == [{}, {"size": 3}]
-    assert fields.reduce(ITEMS, "id") == [{"id": "a"}, {"id": "b", "size": 3}]
-    assert ITEMS[0]["name"] is None
 
 
 @pytest.mark.parametrize("missing, quoted", [(["naem"], "'naem'"), (["a b", "x\n"], r"'a b' or 'x\n'")])

@@ -12,7 +12,6 @@ from ansible_collections.clouddb.control.plugins.module_utils._errors import Inv
 from ansible_collections.clouddb.control.plugins.module_utils._http.errors import UnexpectedResponse
 from ansible_collections.clouddb.control.plugins.module_utils._projects import (
     Filters,
-    checked_filters,
     checked_query,
     list_projects,
 )
@@ -26,33 +25,7 @@ SHOP = {
     "pg_version": 17,
     "unknown today": {"is": "kept"},
 }
-SHOP_US = {"id": "shop-2", "name": "shop", "region_id": "aws-us-east-2"}
 BLOG = {"id": "blog-1", "name": "blog", "region_id": "aws-eu-central-1"}
-BARE = {"id": "bare-1"}
-
-
-def test_returns_all_projects_of_all_pages_with_all_fields(serve: Serve) -> None:
-    served = serve(page("projects", [SHOP, SHOP_US], "1"), page("projects", [BLOG], "2"), page("projects", []))
-    found = list_projects(served.client, page_size=2)
-    assert found.items == [SHOP, SHOP_US, BLOG]
-    assert (found.unavailable_ids, found.warnings) == ([], [])
-    assert served.targets == ["/projects?limit=2", "/projects?limit=2&cursor=1", "/projects?limit=2&cursor=2"]
-
-
-@pytest.mark.parametrize(
-    "filters, matching",
-    [
-        (Filters(), ["shop-1", "shop-2", "blog-1", "bare-1"]),
-        (Filters(project_id="blog-1"), ["blog-1"]),
-        (Filters(name="shop", region_id="aws-us-east-2"), ["shop-2"]),
-        (Filters(project_id="blog-1", name="shop"), []),
-        (Filters(name="sho"), []),
-    ],
-)
-def test_filters_are_exact_and_combined_with_and(serve: Serve, filters: Filters, matching: list[str]) -> None:
-    served = serve(page("projects", [SHOP, SHOP_US, BLOG, BARE]))
-    assert [project["id"] for project in list_projects(served.client, filters).items] == matching
-    assert served.targets == ["/projects"]
 
 
 def test_incomplete_list_warns_with_the_ids_of_all_pages(serve: Serve) -> None:
@@ -114,13 +87,6 @@ def test_invalid_query_raises(query: dict[str, Any]) -> None:
     with pytest.raises(InvalidOption) as error:
         checked_query({"query": query})
     assert error.value.details == {"option": "query"}
-
-
-@pytest.mark.parametrize("option", ["project_id", "name", "region_id"])
-def test_blank_filters_raise(option: str) -> None:
-    with pytest.raises(InvalidOption) as error:
-        checked_filters({option: " "})
-    assert error.value.details == {"option": option}
 
 
 @pytest.mark.parametrize("project_id", ["..", "a/b", "{{ x }}", "x" * 129])

@@ -121,10 +121,6 @@ def test_supported_json_is_decoded(value: Any) -> None:
     assert decode(text.encode()) == json.loads(text)
 
 
-def test_texts_may_hold_templates() -> None:
-    assert decode(b'{"name": "{{ x }}"}') == {"name": "{{ x }}"}
-
-
 @pytest.mark.parametrize(
     "text, problem",
     [

@@ -22,7 +22,6 @@ from ansible_collections.clouddb.control.plugins.module_utils._files.atomic_file
     resolve_directory,
     temporary_file,
 )
-from ansible_collections.clouddb.control.tests.unit.support.special_files import special_files
 
 
 def replace(target: Path, content: bytes, unsafe_writes: bool = False) -> None:
@@ -224,13 +223,6 @@ def test_only_temporary_files_with_the_prefix_are_removed(tmp_path: Path) -> Non
 
 
 # Regular files
-
-
-@special_files
-def test_other_files_are_not_opened(tmp_path: Path, create: Callable[[Path], object], description: str) -> None:
-    create(tmp_path / "f")
-    with pytest.raises(OSError, match=description):
-        open_regular_file(str(tmp_path / "f"))
 
 
 def test_a_device_is_not_opened() -> None:

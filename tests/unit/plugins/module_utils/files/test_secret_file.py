@@ -115,12 +115,6 @@ def test_paths_in_another_encoding_than_that_of_ansible_are_refused(
         SecretFile(f"{file.path}-ü", keep_attributes).check_path()
 
 
-def test_directory_may_be_missing_in_check_mode(tmp_path: Path) -> None:
-    file = SecretFile(str(tmp_path / "nowhere" / "key"), keep_attributes, check_mode=True)
-    file.check()
-    assert file.read() is None
-
-
 @pytest.mark.parametrize("mode", ["0240", "66", 0o200, 0])
 def test_given_mode_that_the_owner_cannot_read_is_refused(mode: int | str) -> None:
     with pytest.raises(InvalidOption, match="^mode: "):
@@ -135,11 +129,6 @@ def test_a_decimal_number_in_place_of_an_octal_one_is_refused(mode: int) -> None
     assert f"The number {mode} would be the permissions {mode:04o}." in str(refusal.value)
     assert dest_from({"dest": "key", "mode": str(mode)}, keep_attributes)
     assert dest_from({"dest": "key", "mode": int(str(mode), 8)}, keep_attributes)
-
-
-@pytest.mark.parametrize("mode", [None, "0640", 0o400, "u-r"])
-def test_other_given_modes_pass(mode: int | str | None) -> None:
-    assert dest_from({"dest": "key", "mode": mode}, keep_attributes)
 
 
 @pytest.mark.parametrize("mode", [0o1200, 0])
@@ -324,20 +313,6 @@ def test_directory_removed_meanwhile_is_an_error_of_the_option(tmp_path: Path) -
         SecretFile(str(tmp_path / "gone" / "key"), keep_attributes).replacement(),
     ):
         pass
-
-
-def test_a_link_to_the_directory_and_a_relative_path_lead_to_the_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "secrets").mkdir()
-    (tmp_path / "link").symlink_to("secrets")
-    monkeypatch.chdir(tmp_path)
-    file, same = (dest_from({"dest": dest}, keep_attributes) for dest in ("link/key", f"{tmp_path}/secrets/key"))
-    assert file and same
-    file.check()
-    with file.held(), file.replacement() as write:
-        write("new")
-    assert (same.read(), same.path) == ("new", file.path)
 
 
 # The lock

@@ -79,15 +79,6 @@ def test_redirects_are_not_followed(serve: Serve, method: str, status: int) -> N
     assert (len(served.requests), error.value.transient, error.value.may_have_acted) == (1, False, True)
 
 
-def test_with_api_key_sends_the_other_key(serve: Serve) -> None:
-    served = serve(reply({}), reply({}))
-    other = served.client.with_api_key("another")
-    other.get("projects")
-    served.client.get("projects")
-    assert [request.headers["Authorization"] for request in served.requests] == ["Bearer another", f"Bearer {API_KEY}"]
-    assert other.clock is served.client.clock
-
-
 # Errors
 
 
@@ -162,19 +153,6 @@ def test_an_encoding_that_is_known_is_not_blamed(serve: Serve, encoding: str) ->
     with pytest.raises(UnexpectedResponse) as error:
         serve(reply(body, Content_Encoding=encoding)).client.get("projects")
     assert "its body is not valid JSON" in str(error.value)
-
-
-@pytest.mark.parametrize(
-    "response, may_be_empty, json",
-    [
-        (reply(b"", 204), False, None),
-        (reply(b" ", 202), True, None),
-        (reply({"id": 7}, 201), True, {"id": 7}),
-    ],
-)
-def test_a_response_without_a_body(serve: Serve, response: Reply, may_be_empty: bool, json: Any) -> None:
-    result = serve(response).client.request("POST", ["api_keys"], may_be_empty=may_be_empty)
-    assert result.json == json
 
 
 # Secrets

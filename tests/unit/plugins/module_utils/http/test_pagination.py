@@ -73,13 +73,6 @@ def test_objects_without_an_id_are_unique_by_all_their_fields(serve: Serve) -> N
     assert found == [[one, two], [three], []]
 
 
-def test_the_first_page_may_have_been_fetched(serve: Serve) -> None:
-    served = serve(things("a", cursor="1"), things("b"))
-    first = served.client.get("things")
-    assert read(served.client, first=first) == [["a"], ["b"]]
-    assert len(served.requests) == 2
-
-
 @pytest.mark.parametrize(
     "broken, error_class",
     [

@@ -159,16 +159,6 @@ def test_a_locked_project_is_retried_unless_the_caller_waits(serve: Serve, retry
 
 
 @each_method
-def test_a_refused_connection_is_retried(serve: Serve, method: str) -> None:
-    with socket.socket() as reserved:
-        reserved.bind(("127.0.0.1", 0))
-        served = serve(base_url=f"http://127.0.0.1:{reserved.getsockname()[1]}", api_retries=3)
-        error = fails(served, method)
-    assert isinstance(error, ServiceUnreachable)
-    assert (error.attempts, error.may_have_acted, error.transient, len(served.clock.pauses)) == (4, False, True, 3)
-
-
-@each_method
 def test_a_service_that_comes_back_is_reached(serve: Serve, method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     served = serve(OK)
     connect, lookup = socket.socket.connect, socket.getaddrinfo

@@ -23,7 +23,6 @@ from ansible_collections.clouddb.control.plugins.module_utils._keys.keys import 
     is_valid_secret,
     list_keys,
     not_revoked,
-    numbered,
     retry_advice,
     revoke_key,
 )
@@ -159,11 +158,6 @@ def test_the_earliest_new_key_is_kept(
     assert (chosen["id"], warnings) == (kept, [])
 
 
-def test_the_key_that_is_kept_has_the_fields_of_the_list(serve: Serve) -> None:
-    listed = {**key(7), "last_used_at": None, "scope": "all"}
-    assert choose_key(serve(reply([listed])).client, named(), ours(7)) == (listed, [])
-
-
 @pytest.mark.parametrize("shown, lists", [(None, [[key(6), key(7, name="ci")]]), ("ci", [])])
 def test_new_key_with_another_name(serve: Serve, shown: str | None, lists: list[list[dict[str, Any]]]) -> None:
     """Services lower-case names, and then every run creates the object again, or never finds it.
@@ -238,13 +232,6 @@ def test_a_revocation_that_failed_or_may_have_failed(serve: Serve, replies: list
     assert not_revoked([7], error.value) == problem
     needs_other_key = isinstance(error.value, Unauthorized)
     assert ("Set api_key to another key" in retry_advice(error.value)) is needs_other_key
-
-
-@pytest.mark.parametrize(
-    "ids, text", [([12], "Key 12"), ([12, 13], "Keys 12 and 13"), ([12, 13, 14], "Keys 12, 13 and 14")]
-)
-def test_keys_in_a_sentence(ids: list[int], text: str) -> None:
-    assert numbered(ids) == text
 
 
 # The check of a secret

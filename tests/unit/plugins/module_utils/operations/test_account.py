@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import threading
 import weakref
 from typing import Any
 
@@ -38,13 +37,6 @@ def listed(served: Scripted, query: Any = None) -> tuple[list[list[str]], list[s
     return map_account(served.client, ids_of, 1, query)
 
 
-def test_every_project_of_every_page_has_a_result(serve: Serve) -> None:
-    first, second = page("projects", [{"id": "a"}], "1"), page("projects", [{"id": "b"}])
-    served = serve(first, second, operations("a-1", "a-2"), operations())
-    assert listed(served, {"org_id": "o"}) == ([["a-1", "a-2"], []], [])
-    assert served.targets[:2] == ["/projects?org_id=o", "/projects?org_id=o&cursor=1"]
-
-
 def test_projects_that_are_deleted_meanwhile_are_left_out_with_a_warning(serve: Serve) -> None:
     """Also one that is deleted between two pages."""
     projects = page("projects", [{"id": each} for each in ("a", "gone-1", "b", "gone-2")])
@@ -59,16 +51,6 @@ def test_any_other_error_is_raised(serve: Serve) -> None:
         listed(serve(page("projects", [{"id": "a"}, {"id": "b"}]), operations("a"), reply({}, 403)))
     with pytest.raises(NotFound):
         listed(serve(reply({}, 404)))
-
-
-def test_as_many_projects_as_workers_in_parallel() -> None:
-    together = threading.Barrier(3)
-
-    def result(project_id: str) -> int:
-        return together.wait(60)
-
-    results, warnings = map_projects("abc", result, 3)
-    assert (list(results), sorted(results.values()), warnings) == (["a", "b", "c"], [0, 1, 2], [])
 
 
 def test_counting_keeps_no_more_than_two_pages_in_memory(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,15 +12,12 @@ import pytest
 from ansible_collections.clouddb.control.plugins.module_utils._http.errors import NotFound, UnexpectedResponse
 from ansible_collections.clouddb.control.plugins.module_utils._operations.operations import (
     Selection,
-    count_operations,
     find_operations,
     get_operation,
     list_operations,
     newest_first,
     summary,
-    summed,
 )
-from ansible_collections.clouddb.control.plugins.module_utils._options import Fields
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EPOCH
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import Serve, page
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import Reply, reply
@@ -71,32 +68,6 @@ def test_an_operation_without_a_readable_timestamp_comes_last() -> None:
 # Selecting
 
 
-CANDIDATES = [
-    operation(1, id="a", branch_id="b1", endpoint_id="e1"),
-    operation(2, id="b", status="failed", action="create_branch", branch_id="b1"),
-    operation(3, id="c", status="running", action="apply_config", branch_id="b2", endpoint_id="e2"),
-    operation(4, id="d", status="a new status", action="a new action", branch_id=None),
-]
-
-
-@pytest.mark.parametrize(
-    "selection, expected",
-    [
-        ({}, "abcd"),
-        ({"statuses": ("failed",)}, "b"),
-        ({"statuses": ("failed", "running", "error")}, "bc"),
-        ({"actions": ("apply_config", "start_compute")}, "ac"),
-        ({"branch_id": "b1"}, "ab"),
-        ({"endpoint_id": "e2"}, "c"),
-        ({"endpoint_id": "e1", "branch_id": "b2"}, ""),
-        ({"max_results": 2}, "ab"),
-        ({"statuses": ("running", "a new status"), "max_results": 1}, "c"),
-    ],
-)
-def test_returns_the_selected_operations(serve: Serve, selection: dict[str, Any], expected: str) -> None:
-    assert "".join(listed(serve, page("operations", CANDIDATES), **selection)) == expected
-
-
 def test_fetches_no_more_pages_than_max_results_needs(serve: Serve) -> None:
     # The script has no third page: the service would respond 599 to a third request.
     assert listed(serve, operations(1, 2, cursor="1"), operations(3, 4, cursor="2"), max_results=3) == [
@@ -132,13 +103,6 @@ def test_with_created_after_an_unreadable_timestamp_is_an_error(serve: Serve, cr
 # One operation
 
 
-def test_fetches_one_operation(serve: Serve) -> None:
-    sent = {"id": "o-1", "status": "running", "more": 1}
-    served = serve(reply({"operation": sent}))
-    assert get_operation(served.client, "p.1", "o-1") == sent
-    assert served.targets == ["/projects/p.1/operations/o-1"]
-
-
 @pytest.mark.parametrize(
     "body",
     [
@@ -164,41 +128,6 @@ def test_an_unknown_operation_of_a_known_project_is_an_empty_list(serve: Serve) 
 def test_an_operation_of_an_unknown_project_is_not_found(serve: Serve) -> None:
     with pytest.raises(NotFound):
         find_operations(serve(reply({}, 404), reply({}, 404)).client, "p", ["o"], 1)
-
-
-def test_several_operations_are_fetched_once_each_without_the_unknown_ones(serve: Serve) -> None:
-    older, newer = ({"id": name, "status": "running", "created_at": f"2026-11-21T0{name}:00:00Z"} for name in "12")
-    served = serve(reply({"operation": older}), reply({}, 404), reply({"operation": newer}))
-    assert find_operations(served.client, "p", ["1", "0", "2", "1"], 1) == [newer, older]
-    assert served.targets == [f"/projects/p/operations/{name}" for name in "102"]
-
-
-def test_counts_by_status_and_by_action() -> None:
-    assert summary(CANDIDATES + CANDIDATES[:1]) == {
-        "total": 5,
-        "by_status": {"finished": 2, "failed": 1, "running": 1, "a new status": 1},
-        "by_action": {"start_compute": 2, "create_branch": 1, "apply_config": 1, "a new action": 1},
-    }
-
-
-def test_summaries_add_up_to_that_of_all_operations() -> None:
-    assert summed(summary([operation]) for operation in CANDIDATES) == summary(CANDIDATES)
-
-
-def test_counting_selects_and_stops_as_listing_does(serve: Serve) -> None:
-    pages = (operations(1, 2, cursor="a"), operations(3, 30, cursor="b"))
-    served = serve(*pages)
-    selection = Selection(created_after=timedelta(hours=24), statuses=("finished",))
-    assert count_operations(served.client, "p", selection, 2)["total"] == 3
-    assert len(served.targets) == 2
-    assert "limit=2" in served.targets[0]
-
-
-def test_listed_operations_keep_the_fields_and_those_to_work_with(serve: Serve) -> None:
-    served = serve(operations(1, updated_at="2026-11-21T08:00:00Z", branch_id="b"))
-    assert list_operations(served.client, "p", Selection(), fields=Fields(["id", "branch_id"])) == [
-        {field: value for field, value in operation(1, branch_id="b").items() if field != "updated_at"}
-    ]
 
 
 def test_operations_of_another_project_are_refused(serve: Serve) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils._http.errors import NotFound, StatusError
+from ansible_collections.clouddb.control.plugins.module_utils._http.errors import StatusError
 from ansible_collections.clouddb.control.plugins.module_utils._operations.poll import (
     poll_operations,
 )
@@ -30,12 +30,6 @@ def single(name: str) -> Reply:
 
 def polled(served: Scripted, *names: str) -> list[str]:
     return [each["id"] for each in poll_operations(served.client, "p", names)]
-
-
-def test_one_operation_is_fetched_by_its_id(serve: Serve) -> None:
-    served = serve(single("a"))
-    assert polled(served, "a") == ["a"]
-    assert served.targets == ["/projects/p/operations/a"]
 
 
 def test_several_operations_on_one_page_are_one_request(serve: Serve) -> None:
@@ -61,11 +55,6 @@ def test_operations_missing_from_the_pages_are_fetched_one_by_one(serve: Serve) 
     served = serve(listing("a", "x", cursor="1"), listing("y", cursor="2"), single("b"), single("c"))
     assert polled(served, "b", "a", "c") == ["a", "b", "c"]
     assert served.targets[2:] == ["/projects/p/operations/b", "/projects/p/operations/c"]
-
-
-def test_an_operation_that_does_not_exist_is_not_found(serve: Serve) -> None:
-    with pytest.raises(NotFound):
-        polled(serve(listing("a"), reply({}, 404)), "a", "b")
 
 
 def test_an_error_of_the_list_is_raised_before_any_other_request(serve: Serve) -> None:

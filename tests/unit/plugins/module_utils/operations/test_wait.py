@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from datetime import timedelta
-from threading import Barrier
 
 import pytest
 
@@ -46,22 +45,7 @@ def test_each_poll_is_one_request_per_project(client: Client, service_of: Callab
     }
 
 
-def test_as_many_projects_as_workers_are_polled_in_parallel(client: Client, service_of: Callable[..., Service]) -> None:
-    together = Barrier(4)
-
-    def status(name: str, elapsed: float) -> str:
-        together.wait(60)
-        return "finished"
-
-    service = service_of(status, projects=4)
-    assert statuses(wait_for(client, service.refs).run()) == {"finished": 4}
-
-
 # When the polls are sent
-
-
-def test_the_first_poll_intervals_are_well_under_a_second() -> None:
-    assert [poll_interval(polls, 5) for polls in (1, 2, 3)] == pytest.approx([0.2, 0.25, 0.3125])
 
 
 @pytest.mark.parametrize("timeout", [0.0, 7.3, 300])
@@ -161,13 +145,3 @@ def test_an_operation_that_is_deleted_during_the_wait_aborts_it(
 def at(seconds: float) -> str:
     """The timestamp of C(seconds) after the call."""
     return (EPOCH + timedelta(seconds=seconds)).isoformat()
-
-
-def test_operations_of_the_lookback_that_have_not_ended_are_awaited(
-    client: Client, service_of: Callable[..., Service]
-) -> None:
-    names = ["finished", "running", "failed", "new status", "too old", "older"]
-    service = service_of(lambda name, elapsed: "finished" if elapsed else names[int(name[-1])], operations=6)
-    service.fields = lambda name: {"created_at": at(-10.1 if int(name[-1]) > 3 else -5)}
-    result = wait_for(client, UnfinishedOperations("project-0", 10)).run()
-    assert [operation["id"] for operation in result["operations"]] == ["p0-op1", "p0-op3"]

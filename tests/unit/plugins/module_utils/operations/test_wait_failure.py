@@ -11,7 +11,6 @@ import pytest
 from ansible_collections.clouddb.control.plugins.module_utils._http.errors import StatusError
 from ansible_collections.clouddb.control.plugins.module_utils._http.session import Request
 from ansible_collections.clouddb.control.plugins.module_utils._operations.wait_failure import (
-    aborted,
     operations_failed,
     timed_out,
 )
@@ -113,35 +112,3 @@ def test_operations_that_were_never_listed() -> None:
     assert (
         str(timed_out(state, UNAVAILABLE, 60.0)) == f"{message} The last poll met an error: The service responded 503."
     )
-
-
-def test_errors_that_end_a_wait() -> None:
-    state = state_of("failed", "running", "finished")
-    failed = state.failed(0)
-    abort = aborted(state, failed, UNAVAILABLE)
-    assert str(abort) == "The wait stopped at a permanent error: The service responded 503."
-    result = abort.as_result()
-    assert (result["failed_ids"], result["pending_ids"], result["failure"]["kind"]) == (
-        ["op-1"],
-        ["op-2"],
-        UNAVAILABLE.kind,
-    )
-    assert abort.details["status"] == 503
-
-
-def test_result_of_a_state() -> None:
-    state = state_of("odd" + "d" * 200, None)
-    state._clock = state._clock._replace(monotonic=lambda: state._started + 1.23456)
-    result = state.result()
-    assert (result["elapsed"], result["polls"]) == (1.235, 0)
-    assert result["operations"][1] == {"project_id": "shop", "id": "op-2", "status": None}
-    assert result["warnings"] == [
-        f"The operation status 'odd{'d' * 96}…' is unknown to this collection. It is treated as unfinished."
-    ]
-
-
-@pytest.mark.parametrize("accepts_failure", [False, True])
-def test_what_counts_as_success(accepts_failure: bool) -> None:
-    state = WaitState(FakeClock().clock, 60.0, [REF], accepts_failure=accepts_failure)
-    state.record(REF, {"id": REF.id, "status": "failed"})
-    assert (state.has_succeeded(), state.failed(0)) == (accepts_failure, [] if accepts_failure else [REF])

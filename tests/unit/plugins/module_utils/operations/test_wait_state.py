@@ -13,7 +13,6 @@ from ansible_collections.clouddb.control.plugins.module_utils._http.client impor
 from ansible_collections.clouddb.control.plugins.module_utils._operations.wait_failure import WaitFailed
 from ansible_collections.clouddb.control.plugins.module_utils._operations.wait_state import (
     OperationRef,
-    UnfinishedOperations,
 )
 from ansible_collections.clouddb.control.tests.unit.plugins.module_utils.operations.simulated_service import (
     Service,
@@ -22,16 +21,6 @@ from ansible_collections.clouddb.control.tests.unit.plugins.module_utils.operati
     wait_for,
 )
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
-
-
-def test_unfinished_operations_are_listed_once(client: Client, service_of: Callable[..., Service]) -> None:
-    service = service_of(
-        lambda name, elapsed: "finished" if elapsed >= 30 or name != "p0-op1" else "running", operations=3
-    )
-    result = wait_for(client, UnfinishedOperations("project-0", 0)).run()
-    assert [operation["id"] for operation in result["operations"]] == ["p0-op1"]
-    assert service.requests[0] == "/projects/project-0/operations"
-    assert set(service.requests[1:]) == {"/projects/project-0/operations/p0-op1"}
 
 
 def test_under_a_rate_limit_every_operation_of_a_project_is_polled_in_turn(

@@ -11,7 +11,6 @@ import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption
 from ansible_collections.clouddb.control.plugins.module_utils._policy.policy import (
-    KINDS,
     Allowed,
     Policy,
     Review,
@@ -93,10 +92,6 @@ def test_first_match_applies() -> None:
     assert finding.message == (
         "deploy-db (id 2) is one of 2 keys that match 'deploy-*', more than max_keys of 1. Owner: others."
     )
-
-
-def test_any_name_is_allowed_without_entries() -> None:
-    assert found([key(1, "x"), key(2, None), key(3, "")]) == []
 
 
 def test_missing_keys_are_those_with_an_exact_name() -> None:
@@ -279,19 +274,6 @@ def test_findings_are_sorted_by_kind_and_name() -> None:
         ("duplicate", 3),
         ("missing", None),
     ]
-
-
-@pytest.mark.parametrize(
-    "policy, kinds",
-    [
-        (NO_LIMITS, {"never_used", "duplicate"}),
-        (NO_LIMITS._replace(allowed=[Allowed("a")]), {"never_used", "duplicate", "unknown", "missing"}),
-        (NO_LIMITS._replace(allowed=[Allowed("a*", 1)]), {"never_used", "duplicate", "unknown", "over_limit"}),
-        (Policy([Allowed("a")], DAY, DAY, 1, HOUR), set(KINDS)),
-    ],
-)
-def test_checked_kinds(policy: Policy, kinds: set[str]) -> None:
-    assert policy.checked() == [kind for kind in KINDS if kind in kinds]
 
 
 # The option

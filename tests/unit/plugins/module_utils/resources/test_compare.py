@@ -11,9 +11,6 @@ import pytest
 from ansible_collections.clouddb.control.plugins.module_utils._resources.compare import (
     changed_fields,
     contains,
-    differing,
-    fields_of,
-    has_values,
 )
 
 
@@ -83,27 +80,6 @@ def test_what_is_wanted_is_not_there(actual: Any, wanted: Any) -> None:
     assert not contains(actual, wanted)
 
 
-@pytest.mark.parametrize(
-    "body, found, fields",
-    [
-        ({"branch": {"name": "x"}}, {}, {"name": "x"}),
-        ({"branch": {"name": "x"}, "endpoints": []}, {}, {"name": "x", "endpoints": []}),
-        ({"name": "x"}, {}, {"name": "x"}),
-        ({"settings": {"quota": 1}}, {"settings": {"quota": 2}}, {"settings": {"quota": 1}}),
-        ({"project": {"settings": {"quota": 1}}}, {"settings": {}}, {"settings": {"quota": 1}}),
-        (None, {"name": "x"}, {}),
-    ],
-)
-def test_the_fields_of_a_body(body: Any, found: dict[str, Any], fields: dict[str, Any]) -> None:
-    assert fields_of(body, found) == fields
-
-
-def test_the_fields_that_differ_are_named_also_of_two_wrappers() -> None:
-    body = {"branch": {"name": "review", "protected": True}, "endpoint": {"name": "preview"}}
-    assert differing({"name": "preview", "protected": "True"}, body) == ["name"]
-    assert differing({"name": "review", "protected": True}, body) == ["name"]
-
-
 def test_a_diff_has_only_the_fields_that_changed() -> None:
     before = {"name": "a", "size": 1, "settings": {"quota": 1, "rate": 2}, "gone": 1}
     after = {"name": "a", "size": 2, "settings": {"quota": 1, "rate": 3}, "new": None}
@@ -111,16 +87,3 @@ def test_a_diff_has_only_the_fields_that_changed() -> None:
         "before": {"size": 1, "settings": {"rate": 2}, "gone": 1},
         "after": {"size": 2, "settings": {"rate": 3}, "new": None},
     }
-
-
-@pytest.mark.parametrize(
-    "match, expected",
-    [
-        ({"name": "x", "size": 0, "ready": False}, True),
-        ({"settings": {"quota": None}}, False),
-        ({"tags": ["a", None]}, False),
-        ({"name": " "}, False),
-    ],
-)
-def test_values_are_missing_at_any_depth(match: dict[str, Any], expected: bool) -> None:
-    assert has_values(match) is expected

@@ -229,13 +229,6 @@ def test_rollback_restores_file_and_record(rotated: tuple[Deployment, NewKey]) -
     assert confirmation.return_sha256 is None
 
 
-def test_rollback_of_the_first_deployment_removes_the_file(host: Deployment) -> None:
-    key = host.create()
-    host.deploy(key)
-    is_restored, confirmation = host.roll_back(key)
-    assert (is_restored, host.secret, confirmation.sha256) == (True, None, None)
-
-
 def test_rollback_keeps_the_new_key_if_the_previous_one_is_revoked(rotated: tuple[Deployment, NewKey]) -> None:
     host, old = rotated
     new = host.create()

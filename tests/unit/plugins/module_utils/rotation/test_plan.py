@@ -32,13 +32,6 @@ from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EP
 from ansible_collections.clouddb.control.tests.unit.support.simulated_account import SimulatedAccount
 
 
-def test_first_key(account: SimulatedAccount) -> None:
-    plan = run(account, "plan", *both(account, None))
-    assert plan["reason"] == "there is no key of this name yet"
-    assert plan["name"] == "deploy-20261121T080000Z"
-    assert (plan["api_key"], plan["hosts"], plan["revoke"]) == (None, ["web1", "web2"], False)
-
-
 def test_newest_key_that_all_hold_is_kept(keys: Keys) -> None:
     account, ids = keys
     plan = run(account, "plan", *both(account, ids[-1]), grace_period=100.0)

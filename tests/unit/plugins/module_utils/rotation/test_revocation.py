@@ -255,18 +255,6 @@ def test_keys_of_other_names_are_not_touched(keys: Keys) -> None:
     assert list(account.keys) == [1, ids[-1], *others]
 
 
-def test_check_mode_revokes_nothing(keys: Keys) -> None:
-    account, ids = keys
-    found = both(account, ids[-1], run="run (check mode)")
-    result = run(account, "revoke", *found, key_id=ids[-1], check_mode=True)
-    assert (result["changed"], [key["id"] for key in result["revoked"]]) == (True, ids[:2])
-    # A key that would be created makes all others older.
-    found = both(account, ids[-1], run="run (check mode)")
-    result = run(account, "revoke", *found, check_mode=True)
-    assert [key["id"] for key in result["revoked"]] == ids
-    assert list(account.keys) == [1, *ids]
-
-
 # Withdraw
 
 
