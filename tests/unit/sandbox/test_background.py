@@ -125,7 +125,8 @@ class TestStates:
         assert sandbox.pid() is None
         assert run(port=free_port, speed=-1)["changed"] is False
 
-    @pytest.mark.parametrize("is_created", [pytest.param(False, marks=pytest.mark.soak), True])
+    @pytest.mark.soak
+    @pytest.mark.parametrize("is_created", [False, True])
     def test_seed_of_a_start_that_was_killed(self, run, is_created):
         """It is that of the account if that start has created it, even if the process did not record it in the file."""
         module, function = ("store", "Store.seed_checksum") if is_created else ("seed_loader", "load_seed")
@@ -170,7 +171,8 @@ class TestStates:
         assert not (sandbox.server / "new.py").exists()
         assert run()["base_url"].endswith(f":{free_port}/api/v2")
 
-    @pytest.mark.parametrize("check", [pytest.param(True, marks=pytest.mark.soak), False])
+    @pytest.mark.soak
+    @pytest.mark.parametrize("check", [True, False])
     def test_account_of_another_version_changes_nothing(self, run, sandbox, check):
         """A running sandbox stays, until it is removed. Its schema's version may not be in the database's file yet."""
         first, name = start(run), "clouddb_sandbox/store.py"
