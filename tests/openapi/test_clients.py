@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
@@ -89,17 +90,61 @@ CALLS: dict[str, tuple[Callable[[NeonAPI, SimpleNamespace], Any], Any]] = {
 }
 
 
+@pytest.fixture
+def neon(account: Account, installed: Path, tmp_path: Path) -> Callable[..., str]:
+    """Runs a command of neon, and returns its output."""
+
+    def run(command: str, project_id: str = PROJECT) -> str:
+        options = ["--api-host", account.sandbox.base_url, "--api-key", API_KEY, "--output", "json", "--no-analytics"]
+        if not command.startswith(("me", "api-keys", "orgs", "projects")):
+            options += ["--project-id", project_id]
+        program = [NODE, installed / "node_modules/.bin/neon", *command.split(), *options]
+        environment = {"cwd": tmp_path, "env": {"HOME": str(tmp_path)}}
+        ran = subprocess.run(program, **environment, capture_output=True, text=True, check=False, timeout=60)
+        assert ran.returncode == 0, ran.stderr
+        return ran.stdout
+
+    return run
+
+
 @pytest.mark.parametrize("command", COMMANDS)
-def test_neon(account: Account, installed: Path, tmp_path: Path, command: str) -> None:
-    options = ["--api-host", account.sandbox.base_url, "--api-key", API_KEY, "--output", "json", "--no-analytics"]
-    if not command.startswith(("me", "api-keys", "orgs", "projects")):
-        options += ["--project-id", PROJECT]
-    arguments = command.format(**account.parameters).split()
-    program = [NODE, installed / "node_modules/.bin/neon", *arguments, *options]
-    environment = {"cwd": tmp_path, "env": {"HOME": str(tmp_path)}}
-    ran = subprocess.run(program, **environment, capture_output=True, text=True, check=False, timeout=60)
-    assert ran.returncode == 0, ran.stderr
-    assert COMMANDS[command].format(**account.parameters) in ran.stdout
+def test_neon(account: Account, neon: Callable[..., str], command: str) -> None:
+    assert COMMANDS[command].format(**account.parameters) in neon(command.format(**account.parameters))
+
+
+def test_a_session_of_neon(account: Account, neon: Callable[..., str]) -> None:
+    """What it lists is what it has changed before, also by another name of the branch and after a restore."""
+    account.sandbox.control("PUT", "/clock", {"speed": 1000})
+    created = json.loads(neon("projects create --name wiki --database neondb --role neondb_owner"))
+    project_id = created["project"]["id"]
+
+    def run(command: str) -> Any:
+        return json.loads(neon(command, project_id))
+
+    def names(command: str) -> list[str]:
+        return [each["name"] for each in run(command)]
+
+    assert project_id in neon("projects list")
+    review = run("branches create --name review")["branch"]["id"]
+    password = run("roles create --branch review --name app")["password"]
+    run("databases create --branch review --name orders --owner-name app")
+    connection = "connection-string final --role-name app --database-name orders"
+    run("branches rename review final")
+    before = neon(connection, project_id)
+    assert f"//app:{password}@" in before
+    assert "/orders?" in before
+    assert run("branches reset final --parent --preserve-under-name kept")["id"] == review
+    assert names("branches list") == ["main", "final", "kept"]
+    assert names("databases list --branch final") == ["neondb"]
+    assert names("roles list --branch kept") == ["neondb_owner", "app"]
+    run("branches restore final kept")
+    assert neon(connection, project_id) == before
+    # Its parent is the branch that it was restored from.
+    run("branches delete final")
+    run("branches delete kept")
+    assert names("branches list") == ["main"]
+    neon(f"projects delete {project_id}")
+    assert project_id not in neon("projects list")
 
 
 @pytest.mark.parametrize("call", CALLS)
@@ -107,6 +152,47 @@ def test_neon_api(account: Account, call: str) -> None:
     send, expected = CALLS[call]
     found = send(NeonAPI(API_KEY, base_url=f"{account.sandbox.base_url}/"), SimpleNamespace(**account.parameters))
     assert str(found) == expected.format(**account.parameters)
+
+
+def test_a_session_of_neon_api(account: Account) -> None:
+    """What it reads is what it has changed before."""
+    api = NeonAPI(API_KEY, base_url=f"{account.sandbox.base_url}/")
+    project_id = api.project_create(project={"name": "wiki", "branch": {"name": "trunk"}}).project.id
+
+    def state() -> Any:
+        """The branches, and what the branch `dev` has, once no operation is unfinished."""
+        account.sandbox.advance(60)
+        found = {branch.name: branch.id for branch in api.branches(project_id).branches}
+        if "dev" not in found:
+            return [*found]
+        databases = [each.name for each in api.databases(project_id, found["dev"]).databases]
+        computes = [each for each in api.endpoints(project_id).endpoints if each.branch_id == found["dev"]]
+        return [*found], databases, [each.current_state.value for each in computes]
+
+    assert state() == ["trunk"]
+    branch_id = api.branch_create(project_id, branch={"name": "dev"}, endpoints=[{"type": "read_write"}]).branch.id
+    assert state() == (["trunk", "dev"], ["clouddb"], ["active"])
+    created = api.role_create(project_id, branch_id, "app").role
+    account.sandbox.advance(60)
+    assert api.role_password_reset(project_id, branch_id, "app").role.password != created.password
+    account.sandbox.advance(60)
+    api.database_create(project_id, branch_id, database={"name": "orders", "owner_name": "app"})
+    account.sandbox.advance(60)
+    api.database_update(project_id, branch_id, "orders", database={"name": "sales"})
+    [endpoint_id] = [each.id for each in api.endpoints(project_id).endpoints if each.branch_id == branch_id]
+    account.sandbox.advance(60)
+    api.endpoint_suspend(project_id, endpoint_id)
+    assert state() == (["trunk", "dev"], ["clouddb", "sales"], ["idle"])
+    api.endpoint_start(project_id, endpoint_id)
+    account.sandbox.advance(60)
+    api.database_delete(project_id, branch_id, "sales")
+    assert state() == (["trunk", "dev"], ["clouddb"], ["active"])
+    api.endpoint_delete(project_id, endpoint_id)
+    assert state() == (["trunk", "dev"], ["clouddb"], [])
+    api.branch_delete(project_id, branch_id)
+    assert state() == ["trunk"]
+    api.project_delete(project_id)
+    assert project_id not in [each.id for each in api.projects().projects]
 
 
 @pytest.mark.smoke

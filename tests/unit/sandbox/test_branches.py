@@ -44,6 +44,26 @@ def test_pages_contain_every_branch_once(service):
         assert service.get(BRANCHES, **invalid).status_code == 400
 
 
+def test_a_project_is_created_with_the_names_of_its_branch_and_of_what_the_branch_has(service):
+    names = {"name": "trunk", "role_name": "app", "database_name": "orders"}
+    created = service.ok("POST", "projects", json={"project": {"branch": names}})
+    assert (created["branch"]["name"], created["roles"][0]["name"]) == ("trunk", "app")
+    assert [(each["name"], each["owner_name"]) for each in created["databases"]] == [("orders", "app")]
+    assert f"//app:{created['roles'][0]['password']}@" in created["connection_uris"][0]["connection_uri"]
+
+
+def test_the_change_of_a_state_has_a_time(service):
+    """That of the latest one, such as the end of a restore."""
+    branch = service.create_branch(branch={"name": "dev"})["branch"]
+    path = f"{BRANCHES}/{branch['id']}"
+    service.advance(60)
+    service.ok("POST", f"{path}/restore", json={"source_branch_id": branch["parent_id"]})
+    times = [service.ok("GET", path)["branch"]["state_changed_at"]]
+    service.advance(60)
+    times.append(service.ok("GET", path)["branch"]["state_changed_at"])
+    assert branch["created_at"] < times[0] < times[1]
+
+
 def test_state_of_a_branch_is_init_until_its_creation_is_finished(service):
     """Forever, if that fails. Later operations don't matter."""
     service.plan([[0, "running"], [1, "failed"], [2, "finished"]], action="create_branch")

@@ -58,7 +58,7 @@ def test_reset_to_the_parent(service):
     assert restore(service, "dev", "main").status_code == 423
     service.advance(5)
     after = get(service, "dev")
-    changed = ("updated_at", "last_reset_at")
+    changed = ("updated_at", "last_reset_at", "state_changed_at")
     assert {**after, **dict.fromkeys(changed)} == {**before, **dict.fromkeys(changed)}
     assert after["last_reset_at"] > before["updated_at"]
     assert databases(service, "dev") == ["clouddb", "new"]

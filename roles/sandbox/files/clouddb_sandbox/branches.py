@@ -13,7 +13,7 @@ from fastapi import HTTPException
 from . import databases, identifiers, lifecycle, operations, projects, roles
 from .clock import SECOND, format_optional, format_timestamp, to_microseconds
 from .pagination import encode_cursor, select_page
-from .request_models import BranchChanges, BranchRestoreRequest, NewBranch
+from .request_models import BranchChanges, BranchRestoreRequest, DefaultBranch, NewBranch
 from .response_models import Branch, BranchListResponse, NextPagination, Operation
 from .responses import unique_name
 from .store import Transaction
@@ -25,15 +25,20 @@ MAX_LIFETIME = 30 * 86400 * SECOND
 
 
 def insert_default(
-    tx: Transaction, project_id: str, branch_id: str | None = None, created_at: int | None = None
+    tx: Transaction,
+    project_id: str,
+    fields: DefaultBranch,
+    branch_id: str | None = None,
+    created_at: int | None = None,
 ) -> Branch:
     """Insert the default branch of a new project, with a database and the role that owns it."""
     created_at = created_at or tx.unique_time()
+    name, role_name = fields.name or DEFAULT_BRANCH, fields.role_name or DEFAULT_ROLE
     branch = insert_row(
-        tx, project_id, DEFAULT_BRANCH, id=branch_id or identifiers.branch_id(), created_at=created_at, is_default=True
+        tx, project_id, name, id=branch_id or identifiers.branch_id(), created_at=created_at, is_default=True
     )
-    roles.insert(tx, branch.id, DEFAULT_ROLE, created_at)
-    databases.insert(tx, branch.id, DEFAULT_DATABASE, DEFAULT_ROLE, created_at)
+    roles.insert(tx, branch.id, role_name, created_at)
+    databases.insert(tx, branch.id, fields.database_name or DEFAULT_DATABASE, role_name, created_at)
     return branch
 
 
@@ -237,16 +242,18 @@ def delete(tx: Transaction, branch: Branch) -> Branch:
     return find(tx, branch.project_id, branch.id) or branch
 
 
-def state_of(row: sqlite3.Row, now: int) -> str:
+def state_of(row: sqlite3.Row, now: int) -> tuple[str, int]:
+    """Return the state, and since when the branch has had it."""
     if row["deleting"]:
-        return "deleting"
+        return "deleting", row["updated_at"]
     if row["creation_timeline"] is None:
-        return "ready"
-    is_created = lifecycle.is_finished(json.loads(row["creation_timeline"]), row["creation_started_at"], now)
-    return "ready" if is_created else "init"
+        return "ready", row["created_at"]
+    creation = lifecycle.state_at(json.loads(row["creation_timeline"]), row["creation_started_at"], now)
+    return ("ready", creation.updated_at) if creation.status == "finished" else ("init", row["creation_started_at"])
 
 
 def from_row(row: sqlite3.Row, now: int) -> Branch:
+    state, state_changed_at = state_of(row, now)
     return Branch(
         id=row["id"],
         project_id=row["project_id"],
@@ -259,8 +266,8 @@ def from_row(row: sqlite3.Row, now: int) -> Branch:
         protected=bool(row["protected"]),
         expires_at=format_optional(row["expires_at"]),
         last_reset_at=format_optional(row["last_reset_at"]),
-        current_state=state_of(row, now),
-        state_changed_at=format_timestamp(row["created_at"]),
+        current_state=state,
+        state_changed_at=format_timestamp(state_changed_at),
         created_at=format_timestamp(row["created_at"]),
         updated_at=format_timestamp(row["updated_at"]),
     )

@@ -70,6 +70,12 @@ class OrgApiKeyCreateRequest(ApiKeyCreateRequest):
     project_id: str | None = None
 
 
+class DefaultBranch(RequestModel):
+    name: Name | None = None
+    role_name: NonEmptyString | None = None
+    database_name: NonEmptyString | None = None
+
+
 class NewProject(RequestModel):
     name: Name | None = None
     region_id: NonEmptyString | None = None
@@ -77,6 +83,7 @@ class NewProject(RequestModel):
     org_id: NonEmptyString | None = None
     history_retention_seconds: HistoryRetention | None = None
     settings: dict[str, Any] | None = None
+    branch: DefaultBranch = DefaultBranch()
 
 
 class ProjectCreateRequest(RequestModel):

@@ -9,6 +9,7 @@ import random
 from . import branches, computes, identifiers, keys, operations, projects
 from .clock import to_microseconds
 from .lifecycle import ACTIONS, DEFAULT_TIMELINES, timeline_to
+from .request_models import DefaultBranch
 from .seed_models import Seed, SeedKey, SeedOperation, SeedProject
 from .store import Transaction
 
@@ -48,7 +49,7 @@ def load_project(tx: Transaction, project: SeedProject, rng: random.Random) -> N
         "updated_at": to_microseconds(project.updated_at) if project.updated_at else created_at,
     }
     project_id = projects.insert(tx, fields)
-    branch = branches.insert_default(tx, project_id, identifiers.branch_id(rng), created_at)
+    branch = branches.insert_default(tx, project_id, DefaultBranch(), identifiers.branch_id(rng), created_at)
     endpoint_id = identifiers.endpoint_id(rng) if project.compute else None
     if endpoint_id:
         computes.insert(tx, branch, endpoint_id=endpoint_id, created_at=created_at)

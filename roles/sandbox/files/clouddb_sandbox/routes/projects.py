@@ -49,18 +49,19 @@ def list_projects(
 def create_project(sandbox: SandboxDependency, body: ProjectCreateRequest) -> ProjectCreateResponse:
     """Creates a project with a default branch, which has a compute, a database and a role that owns it."""
     with sandbox.store.transaction() as tx:
-        project_id = projects.insert(tx, body.project.model_dump())
-        branch = branches.insert_default(tx, project_id)
+        project_id = projects.insert(tx, body.project.model_dump(exclude={"branch"}))
+        branch = branches.insert_default(tx, project_id, body.project.branch)
         creation = branches.start_creation(tx, branch, "create_timeline")
         endpoint, start = computes.create(tx, branch)
+        [database] = databases.list_all(tx, branch.id)
         return ProjectCreateResponse(
             project=projects.get(tx, project_id),
             branch=branches.get(tx, project_id, branch.id),
             endpoints=[endpoint],
             operations=[creation, start],
-            roles=[roles.get(tx, branch.id, branches.DEFAULT_ROLE)],
-            databases=databases.list_all(tx, branch.id),
-            connection_uris=[connections.get(tx, branch, branches.DEFAULT_DATABASE, branches.DEFAULT_ROLE)],
+            roles=[roles.get(tx, branch.id, database.owner_name)],
+            databases=[database],
+            connection_uris=[connections.get(tx, branch, database.name, database.owner_name)],
         )
 
 
