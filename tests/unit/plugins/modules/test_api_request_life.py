@@ -161,17 +161,33 @@ def test_a_deletion_that_only_its_operation_shows_is_not_repeated(
     assert (result["changed"], number_of(sandbox, "DELETE"), ids(sandbox)) == (False, 0, [])
 
 
+@pytest.mark.parametrize(("again", "seconds"), [(404, 45), (412, 20)])
 def test_a_refused_deletion_of_what_seems_present_waits_until_it_is_gone(
-    sandbox: Sandbox, client: Client, clock: FakeClock, branch: dict[str, Any]
+    sandbox: Sandbox, client: Client, clock: FakeClock, branch: dict[str, Any], again: int, seconds: float
 ) -> None:
     """A role has no state of its own."""
     roles = f"{BRANCHES}/{branch['id']}/roles"
     sandbox.api("POST", f"/{roles}", {"role": {"name": "app"}})
     sandbox.advance(60)
-    sandbox.fault("lingering_deletion", seconds=45, operations="absent", again=404)
+    sandbox.fault("lingering_deletion", seconds=seconds, operations="absent", again=again)
     sandbox.api("DELETE", f"/{roles}/app")
     result = task(client, "DELETE", path=f"{roles}/{{name}}", find={"list": "roles", "match": {"name": "app"}})
-    assert (result["changed"], result["object"], clock.elapsed > 44) == (False, None, True)
+    assert (result["changed"], result["object"], clock.elapsed > seconds - 1) == (False, None, True)
+
+
+def test_a_failed_operation_of_the_old_branch_does_not_fail_the_creation(
+    sandbox: Sandbox, client: Client, branch: dict[str, Any]
+) -> None:
+    sandbox.plan((0, "running"), (5, "failed"), times=2)
+    sandbox.fault("lingering_deletion", seconds=12)
+    sandbox.api("DELETE", f"/{BRANCHES}/{branch['id']}")
+    foreseen, result = (task(client, "POST", check_mode, **PREVIEW) for check_mode in (True, False))
+    assert (foreseen["changed"], foreseen["object"], foreseen["diff"]["before"]) == (
+        True,
+        {"id": None, "name": "preview"},
+        {},
+    )
+    assert (result["changed"], [result["object"]["id"]]) == (True, ids(sandbox))
 
 
 @pytest.mark.parametrize("operations", ["running", "absent"])

@@ -645,7 +645,13 @@ class TestSweep:
         sandbox.fault("status", status=422, method="DELETE", path=path, body={"message": "it is in use"})
         with pytest.raises(ClouddbError) as error:
             task(client, **self.OLD)
-        assert [each["name"] for each in error.value.as_result()["branches"]] == ["pr-3"]
+        result = error.value.as_result()
+        assert (result["changed"], [each["name"] for each in result["branches"]]) == (True, ["pr-3"])
+
+    def test_one_that_is_being_deleted_is_left_out(self, sandbox: Sandbox, client: Client, branches: Any) -> None:
+        sandbox.fault("lingering_deletion", seconds=600)
+        sandbox.api("DELETE", f"/projects/{SHOP}/branches/{branches['pr-1']['id']}")
+        assert [each["name"] for each in task(client, check_mode=True, **self.OLD)["branches"]] == ["pr-3"]
 
     def test_a_branch_that_another_sweep_deletes_first_is_no_change(
         self, sandbox: Sandbox, client: Client, branches: Any
