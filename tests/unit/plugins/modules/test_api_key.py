@@ -397,10 +397,23 @@ def test_a_failed_write_leaves_no_key_or_names_it(
     assert (dest.read_text(), sorted(os.listdir(dest.parent))) == ("old", ["deploy.key"])
 
 
+def test_the_error_about_a_mounted_file_says_how_to_write_it(
+    account: SimulatedAccount, dest: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "replace", failing(errno.EBUSY))
+    with pytest.raises(SecretFileError, match="If it is mounted into a container, set unsafe_writes"):
+        run(account, dest=dest)
+
+
 @pytest.mark.parametrize("check_mode", [True, False])
 def test_a_user_who_may_only_read_the_file_can_use_it(
     account: SimulatedAccount, dest: Path, monkeypatch: pytest.MonkeyPatch, check_mode: bool
 ) -> None:
+    def open_existing(path: str, flags: int, *mode: int, **options: Any) -> int:
+        return failing(errno.EACCES)() if flags & os.O_CREAT else opened(path, flags, *mode, **options)
+
+    opened = os.open
+    monkeypatch.setattr(os, "open", open_existing)
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     with pytest.raises(InvalidOption) as error:
         run(account, check_mode, dest=dest)

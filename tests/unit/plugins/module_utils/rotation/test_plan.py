@@ -34,9 +34,11 @@ from ansible_collections.clouddb.control.tests.unit.support.simulated_account im
 
 def test_newest_key_that_all_hold_is_kept(keys: Keys) -> None:
     account, ids = keys
-    plan = run(account, "plan", *both(account, ids[-1]), grace_period=100.0)
+    first = confirmation(account, "web1", ids[-1])
+    account.clock.elapsed += 60
+    plan = run(account, "plan", first, confirmation(account, "web2", ids[-1]), grace_period=100.0)
     assert (plan["reason"], plan["api_key"]["id"], plan["revoke"]) == ("", ids[-1], True)
-    assert 99 < plan["grace_period"] <= 100
+    assert 99 < plan["grace_period"] <= 100  # since the latest deployment
     older_keys = {key_id: KnownKey(["web1", "web2"], checksum(account.secrets[key_id])) for key_id in ids}
     assert (plan["older_keys"], plan["host_lists"]) == keys_with_ids(older_keys, id_of_list(["web1", "web2"]))
 
