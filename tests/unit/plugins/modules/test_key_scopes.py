@@ -55,13 +55,13 @@ def test_a_key_of_a_project_is_created_once_and_can_access_only_that(
 def test_keys_of_another_scope_do_not_count(
     client: Client, organization: dict[str, str], limited: dict[str, str]
 ) -> None:
-    scopes: list[dict[str, str]] = [{}, organization, limited, {**organization, "project_id": BLOG}]
+    scopes: list[dict[str, str]] = [limited, {**organization, "project_id": BLOG}, organization, {}]
     created = [task(client, name="ci", **scope)["api_key"]["id"] for scope in scopes]
     assert len({*created}) == 4
-    assert [key["id"] for key in listed(client, **limited)] == created[2:3]
-    assert {*created[1:]} <= {key["id"] for key in listed(client, **organization)}
-    assert ids(task(client, name="ci", state="absent", **limited)["revoked"]) == created[2:3]
-    assert [task(client, name="ci", **scope)["changed"] for scope in scopes] == [False, False, True, False]
+    assert [key["id"] for key in listed(client, **limited)] == created[:1]
+    assert {*created[:3]} <= {key["id"] for key in listed(client, **organization)}
+    assert ids(task(client, name="ci", state="absent", **limited)["revoked"]) == created[:1]
+    assert [task(client, name="ci", **scope)["changed"] for scope in scopes] == [True, False, False, False]
 
 
 @pytest.mark.parametrize("is_limited", [False, True])

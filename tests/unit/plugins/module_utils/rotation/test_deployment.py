@@ -292,12 +292,24 @@ def test_committed_key_is_not_rolled_back(rotated: tuple[Deployment, NewKey]) ->
     )
 
 
-def test_key_that_was_rolled_back_is_not_deployed(host: Deployment) -> None:
-    key = host.create()
+def test_without_a_file_a_committed_key_is_not_rolled_back_either(host: Deployment) -> None:
+    host.host = host.host._replace(file=None)
+    _changed, host.inspected = inspect(host.client, host.host)
+    new = host.rotate()
+    is_restored, confirmation = host.roll_back(new)
+    assert (is_restored, confirmation.key_id, confirmation.rolled_back) == (False, new.id, None)
+
+
+@pytest.mark.parametrize("has_key", [False, True])
+def test_key_that_was_rolled_back_is_not_deployed(host: Deployment, has_key: bool) -> None:
+    if has_key:
+        host.rotate()
+        _changed, host.inspected = inspect(host.client, host.host)
+    key, before = host.create(), host.secret
     host.roll_back(key)
     with pytest.raises(ClouddbError, match="has changed"):
         host.deploy(key)
-    assert host.secret is None
+    assert host.secret == before
 
 
 def test_interrupted_deployment_is_known_as_the_previous_key(rotated: tuple[Deployment, NewKey]) -> None:
