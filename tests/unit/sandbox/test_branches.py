@@ -152,6 +152,18 @@ def test_default_and_protected_branches_cannot_expire(service):
         assert service.ok("GET", changed) == before
 
 
+def test_a_branch_has_no_children_or_does_not_expire(service):
+    """As in https://github.com/neondatabase/website/blob/main/content/docs/guides/branch-expiration.md"""
+    parent = service.create_finished_branch()
+    child = service.create_finished_branch(branch={"parent_id": parent.rsplit("/", 1)[1]})
+    expires = {"branch": {"expires_at": service.later(days=1)}}
+    assert service.request("PATCH", parent, json=expires).status_code == 422
+    assert service.request("PATCH", child, json=expires).status_code == 200
+    grandchild = {"branch": {"parent_id": child.rsplit("/", 1)[1]}}
+    assert service.request("POST", BRANCHES, json=grandchild).status_code == 422
+    assert len(names(service)) == 3
+
+
 @pytest.mark.parametrize("days", [-1, 0, 30.001])
 def test_time_at_which_no_branch_can_expire_gets_422(service, days):
     """As in the public service, it is in the future, and at most 30 days ahead."""

@@ -45,8 +45,10 @@ def insert_default(
 def insert(tx: Transaction, parent: Branch, fields: NewBranch) -> Branch:
     """Insert a branch with the roles and the databases of its parent. Raises a 409 error if the name exists.
 
-    Raises a 422 error if the parent's history does not contain the time that is given.
+    Raises a 422 error if the parent expires, or if its history does not contain the time that is given.
     """
+    if parent.expires_at:
+        raise HTTPException(422, f"branch {parent.id} cannot have children: it expires at {parent.expires_at}")
     time = time_in_history(tx, parent, fields.parent_timestamp, fields.parent_lsn)
     branch = insert_row(
         tx,
@@ -168,6 +170,8 @@ def update(tx: Transaction, branch: Branch, changes: BranchChanges) -> Branch:
         expires_at = to_microseconds(changes.expires_at) if changes.expires_at else None
         if expires_at and not tx.now < expires_at <= tx.now + MAX_LIFETIME:
             raise HTTPException(422, "expires_at must be in the future, and at most 30 days ahead")
+        if expires_at and children_of(tx, branch):
+            raise HTTPException(422, f"branch {branch.id} cannot expire: it has children")
         tx.db.execute("UPDATE branches SET expires_at = ? WHERE id = ?", (expires_at, branch.id))
     changed = get(tx, branch.project_id, branch.id)
     if changed.expires_at and (changed.default or changed.protected):
