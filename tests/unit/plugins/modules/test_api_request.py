@@ -218,7 +218,7 @@ def test_an_accepted_status_does_not_hide_what_an_earlier_attempt_did(
 
 
 def test_a_success_that_is_not_accepted_fails(sandbox: Sandbox, client: Client) -> None:
-    result = failing(client, "POST", path=BRANCHES, body=PREVIEW["body"], status_code=[200])
+    result = failing(client, "POST", **PREVIEW, status_code=[200])
     assert result["failure"]["status"] == 201
 
 

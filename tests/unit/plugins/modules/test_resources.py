@@ -158,6 +158,15 @@ def test_a_field_that_cannot_be_changed_is_an_error(
     assert [line.split()[0] for line in writes(sandbox)] == ["POST", "POST"]
 
 
+def test_what_another_task_creates_first_is_changed(sandbox: Sandbox, client: Client) -> None:
+    """The service refuses to create it again, while its list does not show it yet."""
+    sandbox.fault("list_lag", seconds=3, method="POST")
+    sandbox.api("POST", f"/projects/{SHOP}/branches", {"branch": {"name": "preview"}})
+    result = task(client, **PREVIEW, protected=True)
+    assert (result["changed"], result["branch"]["protected"]) == (True, True)
+    assert [line.split()[0] for line in writes(sandbox)] == ["POST", "PATCH"]
+
+
 def test_a_project_is_changed_by_its_id(sandbox: Sandbox, client: Client) -> None:
     renamed = {"module": "project", "id": SHOP, "name": "web-shop"}
     fixed = {**renamed, "region_id": "aws-us-east-2"}
@@ -167,6 +176,13 @@ def test_a_project_is_changed_by_its_id(sandbox: Sandbox, client: Client) -> Non
     failure = failing(client, module="project", id="gone-lake-12345678", name=None)
     assert failure == {"kind": "not_found", "option": "id"}
     assert writes(sandbox) == [f"PATCH /projects/{SHOP}"]
+
+
+def test_a_project_that_is_gone_has_no_operations(sandbox: Sandbox, client: Client) -> None:
+    sandbox.fault("missing_operations", method="DELETE")
+    sandbox.fault("status", status=404, method="GET", path=f"/projects/{SHOP}/operations", skip=1, times=None)
+    result = task(client, "project", name="shop", state="absent")
+    assert (result["changed"], result["project"]) == (True, None)
 
 
 @pytest.mark.parametrize("status", [200, 400, 403])
