@@ -34,8 +34,9 @@ class ExamplesFirst(SphinxTransform):
 
 def put_examples_first(document: nodes.document, page: str) -> None:
     """Put the examples, and then the notes on the installation, below the synopsis. Raises ExtensionError if there are none."""
-    name, _, kind = page.rpartition("_")
-    examples = example_of_role(name) if kind == "role" else next(sections(document, "Examples"), None)
+    examples = (
+        example_of_role(page[: -len("_role")]) if page.endswith("_role") else next(sections(document, "Examples"), None)
+    )
     synopsis = next(sections(document, "Synopsis"), None)
     if examples is None or synopsis is None:
         raise ExtensionError(f"The page {page} has no synopsis or no example.")
