@@ -113,7 +113,7 @@ def moment(params: Mapping[str, Any], option: str) -> datetime | timedelta | Non
     if age is None or age.total_seconds() < 0 or (is_bare and age.total_seconds() > MAX_BARE_AGE):
         raise InvalidOption(
             option,
-            f"must be an ISO 8601 timestamp such as 2026-11-21T08:00:00Z, an age such as {AGE_EXAMPLES}, "
-            f"or an age in seconds up to {MAX_BARE_AGE}, not '{text}'",
+            f"must be an ISO 8601 timestamp such as 2026-11-21T08:00:00Z, a duration such as {AGE_EXAMPLES}, "
+            f"or a number of seconds up to {MAX_BARE_AGE}, not '{text}'",
         )
     return age

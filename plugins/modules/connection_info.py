@@ -58,7 +58,7 @@ options:
     description:
       - Content of O(dest). V(uri) is the connection string alone.
       - V(env) is a line such as C(DATABASE_URL='postgresql://…'), which shells, dotenv libraries, Docker Compose and C(EnvironmentFile) of systemd read.
-        A file that holds anything else, such as other variables, is refused.
+        In a shell, C(set -a; . FILE; set +a) also exports the variable. A file that holds anything else, such as other variables, is refused.
     type: str
     choices: [uri, env]
     default: uri

@@ -33,7 +33,6 @@ MAX_SIZE = 65536
 SPACE = 16384
 # In seconds. A task holds the lock while it sends its requests.
 LOCK_TIMEOUT = 300.0
-MODE_ADVICE = "Quote an octal number, such as mode: '0640', or include u=r in a symbolic mode."
 
 
 class FileAttributes(NamedTuple):
@@ -298,7 +297,9 @@ def _require_readable_mode(mode: object) -> None:
     """
     if isinstance(mode, int) and not _is_plausible(mode):
         # YAML reads 0440 as the number 288, but 440 without the 0 as the number 440, which is 0670.
-        raise InvalidOption("mode", f"The number {mode} would be the permissions {mode:04o}. {MODE_ADVICE}")
+        raise InvalidOption(
+            "mode", f"The number {mode} would be the permissions {mode:04o}. Quote an octal number: mode: '0640'."
+        )
     if isinstance(mode, str):
         try:
             mode = int(mode, 8)
@@ -319,4 +320,6 @@ def _is_plausible(mode: int) -> bool:
 
 def _require_read_bit(mode: int) -> None:
     if not mode & stat.S_IRUSR:
-        raise InvalidOption("mode", f"The owner could not read a file with mode {mode:04o}. {MODE_ADVICE}")
+        raise InvalidOption(
+            "mode", f"The owner could not read a file with mode {mode:04o}. Set another, such as '0640'."
+        )
