@@ -22,6 +22,8 @@ from .wait_failure import aborted, operations_failed, timed_out
 from .wait_state import OperationRef, UnfinishedOperations, WaitState
 
 FIRST_POLL_INTERVAL = 0.2
+# Most operations take about a second: intervals grow after that.
+POLLS_BEFORE_GROWTH = 5
 POLL_INTERVAL_GROWTH = 1.25
 # How long after the deadline the last poll may end, so that it still sees what finished since the poll before.
 LAST_POLL_SECONDS = 1.0
@@ -55,7 +57,8 @@ def limits_from(params: Mapping[str, Any], workers: int = 1) -> Limits:
 def poll_interval(polls: int, longest: float) -> float:
     """Seconds between the last of this number of polls and the next one: short at first, growing to C(longest)."""
     # The exponent is bounded because a float overflows; by then every interval is the longest.
-    return min(FIRST_POLL_INTERVAL * POLL_INTERVAL_GROWTH ** min(polls - 1, 60), longest)
+    growths = min(max(0, polls - POLLS_BEFORE_GROWTH), 60)
+    return min(FIRST_POLL_INTERVAL * POLL_INTERVAL_GROWTH**growths, longest)
 
 
 class Wait:
