@@ -7,7 +7,9 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pytest
@@ -47,6 +49,15 @@ def pages() -> list[Path]:
     return sorted((ROOT / ".build" / "docs").rglob("*.html"))
 
 
+def on_each_page(browser: Page, pages: Iterable[Path], *scripts: str) -> dict[Path, list[Any]]:
+    """What the scripts return on each page."""
+    results = {}
+    for page in pages:
+        browser.open(page)
+        results[page] = [browser.evaluate(script) for script in scripts]
+    return results
+
+
 @pytest.mark.parametrize("width", WIDTHS)
 def test_every_page_fits_and_loads_completely(browser: Page, pages: list[Path], width: int) -> None:
     browser.emulate(width)
@@ -65,14 +76,9 @@ def test_every_page_fits_and_loads_completely(browser: Page, pages: list[Path], 
 
 def test_no_code_is_clipped(browser: Page, pages: list[Path]) -> None:
     browser.emulate(1280)
-    blocks, clipped = 0, {}
-    for page in pages:
-        browser.open(page)
-        blocks += browser.evaluate("document.querySelectorAll('[role=main] pre').length")
-        if found := browser.evaluate(CLIPPED_CODE):
-            clipped[page.name] = found
-    assert blocks > 100
-    assert clipped == {}
+    shown = on_each_page(browser, pages, "document.querySelectorAll('[role=main] pre').length", CLIPPED_CODE)
+    assert sum(blocks for blocks, _clipped in shown.values()) > 100
+    assert {page.name: clipped for page, (_blocks, clipped) in shown.items() if clipped} == {}
 
 
 def test_links_within_the_site_have_targets(pages: list[Path]) -> None:
@@ -142,14 +148,9 @@ def named(pages: list[Path], name: str) -> Path:
 
 def test_dark_pages_are_readable(browser: Page, pages: list[Path]) -> None:
     browser.emulate(1280, "dark")
-    pale = {}
-    for page in pages:
-        browser.open(page)
-        color = browser.evaluate("getComputedStyle(document.querySelector('.wy-nav-content')).backgroundColor")
-        assert color == "rgb(27, 31, 35)"
-        if found := browser.evaluate(PALE):
-            pale[page.name] = found
-    assert pale == {}
+    color = "getComputedStyle(document.querySelector('.wy-nav-content')).backgroundColor"
+    shown = on_each_page(browser, pages, color, PALE)
+    assert {page.name: colors for page, colors in shown.items() if colors != ["rgb(27, 31, 35)", []]} == {}
 
 
 def test_front_page_begins_with_the_installation_and_a_playbook(browser: Page, pages: list[Path]) -> None:
@@ -162,11 +163,9 @@ def test_front_page_begins_with_the_installation_and_a_playbook(browser: Page, p
 
 def test_pages_of_plugins_begin_with_an_example(browser: Page, pages: list[Path]) -> None:
     browser.emulate(1280)
-    tops = {}
-    for page in pages:
-        if page.stem.endswith(("_inventory", "_module", "_role")):
-            browser.open(page)
-            tops[page.stem] = browser.evaluate("document.querySelector('[role=main] pre').getBoundingClientRect().top")
+    of_plugins = [page for page in pages if page.stem.endswith(("_inventory", "_module", "_role"))]
+    top = "document.querySelector('[role=main] pre').getBoundingClientRect().top"
+    tops = {page.stem: found for page, [found] in on_each_page(browser, of_plugins, top).items()}
     assert len(tops) > 20 and max(tops.values()) < 800, tops
 
 
@@ -186,11 +185,7 @@ WIDE_TABLES = """
 
 def test_tables_fit_on_a_phone(browser: Page, pages: list[Path]) -> None:
     browser.emulate(390)
-    tables, wide = 0, {}
-    for page in pages:
-        browser.open(page)
-        tables += browser.evaluate("document.querySelectorAll('[role=main] table').length")
-        if found := browser.evaluate(WIDE_TABLES):
-            wide[page.name] = found
-    assert tables > 60
+    shown = on_each_page(browser, pages, "document.querySelectorAll('[role=main] table').length", WIDE_TABLES)
+    assert sum(tables for tables, _wide in shown.values()) > 60
+    wide = {page.name: wide for page, (_tables, wide) in shown.items() if wide}
     assert wide.keys() <= {"fault_matrix.html"}, wide
