@@ -14,7 +14,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, Callable, Optional
 
 # Python compiles each file of the archive that Ansible sends twice: for its name, and to run it. To do it once saves 6 % of a
-# task's time. The function is private of Python, and was seen in 3.9 to 3.14.
+# task's time. The function is private of Python, and was seen in 3.9 to 3.13.
 if isinstance(__spec__.loader, zipimport.zipimporter) and hasattr(zipimport, "_get_module_code"):
     zipimport._get_module_code = functools.lru_cache(maxsize=1)(zipimport._get_module_code)
 

@@ -57,13 +57,8 @@ def result_so_far(past: Journal, waiting: Waiting, resource: Resource | None) ->
 
 def final_result(goal: Goal, past: Journal, waiting: Waiting, seen: Observation) -> Result:
     """The result of a task at its end. Raises ClouddbError if C(find) would not find what was created."""
-    request, before, resource, changed, warnings = (
-        past.request,
-        past.before,
-        seen.resource,
-        past.changed,
-        [*past.warnings],
-    )
+    request, before, resource = past.request, past.before, seen.resource
+    changed, warnings = past.changed, [*past.warnings]
     if changed and past.response is None:
         warnings.append(f"The response to {request.line} was lost, but the service has carried out the request.")
     elif changed and past.sent == CHANGE and before and resource:
