@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils._http.errors import NotFound, UnexpectedResponse
+from ansible_collections.clouddb.control.plugins.module_utils._http.errors import UnexpectedResponse
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.changes import (
     Change,
     FollowedProject,
@@ -114,12 +114,6 @@ def test_few_unlisted_operations_are_fetched_one_by_one(serve: Serve) -> None:
 def test_first_poll_reads_operations_of_the_day_before() -> None:
     seen = project_of(EPOCH)
     assert (seen.is_reached(operation(-24 * 60)), seen.is_reached(operation(-24 * 60 - 1))) == (False, True)
-
-
-def test_missing_project_raises_not_found(serve: Serve) -> None:
-    served = serve(reply({}, 404))
-    with pytest.raises(NotFound):
-        read_operations(served.client, project_of(EPOCH))
 
 
 @pytest.mark.parametrize("created_at", [None, "yesterday"])

@@ -110,11 +110,7 @@ def test_error_names_the_argument(name: str, value: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "value, truth",
-    [
-        *((value, True) for value in (True, "true", "True", "yes", "on", "1", 1)),
-        *((value, False) for value in (False, "false", "no", "off", "0", 0)),
-    ],
+    "value, truth", [(True, True), ("True", True), ("yes", True), (1, True), (False, False), ("off", False), (0, False)]
 )
 def test_boolean_values(value: Any, truth: bool) -> None:
     assert source_options({**CONNECTION, "validate_certs": value}).connection.validate_certs is truth
