@@ -38,17 +38,6 @@ SECONDS_BEFORE_NEXT_BURST = 900
 SECONDS = 3600
 
 
-class Delays(NamedTuple):
-    """Seconds from changes to their events.
-
-    A project is busy if one of its operations has changed in the BUSY_SECONDS before the change, and its event was emitted. Otherwise,
-    its next change is the first one of an idle project.
-    """
-
-    busy: list[float]
-    idle: list[float]
-
-
 class Change(NamedTuple):
     """A new status of an operation."""
 
@@ -57,15 +46,8 @@ class Change(NamedTuple):
     moment: float
 
 
-class Noticed(NamedTuple):
-    """When an operation has changed, and when the event was emitted."""
-
-    moment: float
-    reported_at: float
-
-
-def measure_account(number: int, has_hints: bool) -> dict[str, Any]:
-    """Median, 95th percentile and maximum of the delays in an account with this number of projects. Fails if a change is lost."""
+def measure_account(number: int, has_hints: bool) -> str:
+    """The delays in an account with this number of projects."""
     warm_up = 300 + number / 2
     end = warm_up + SECONDS
     requests: list[float] = []
@@ -74,24 +56,12 @@ def measure_account(number: int, has_hints: bool) -> dict[str, Any]:
     events = EventList(account.clock)
     # Until each project has been polled once more.
     follow(account, end + 600 + number / 2, events, page_size=400)
-    delays = _delays(changes, events, warm_up)
-    return {
-        "projects": number,
-        "has_hints": has_hints,
-        "requests_per_minute": sum(warm_up <= moment < end for moment in requests) / SECONDS * 60,
-        "busy": _summary(delays.busy),
-        "idle": _summary(delays.idle),
-    }
-
-
-def _summary(delays: Sequence[float]) -> dict[str, float]:
-    ordered = sorted(delays)
-    return {
-        "number": len(ordered),
-        "median": median(ordered),
-        "p95": ordered[int(len(ordered) * 0.95)],
-        "max": ordered[-1],
-    }
+    busy, other = _delays(changes, events, warm_up)
+    per_minute = sum(warm_up <= moment < end for moment in requests) / SECONDS * 60
+    return (
+        f"{number} projects, {'with' if has_hints else 'without'} hints: {per_minute:.0f} requests per minute, median and maximum "
+        f"of busy projects {median(busy):.0f} s, {max(busy):.0f} s, of others {median(other):.0f} s, {max(other):.0f} s"
+    )
 
 
 def _workload(account: SimulatedOperations, number: int, seconds: float) -> Iterator[Change]:
@@ -132,35 +102,36 @@ def _operation(account: SimulatedOperations, project: str, start: float, chance:
     return end
 
 
-def _delays(changes: Sequence[Change], events: EventList, warm_up: float) -> Delays:
-    """A change that a later one of the same operation overtook has the delay of that one's event. Fails if a change has no event."""
-    reported: dict[str, list[float]] = defaultdict(list)
+def _delays(changes: Sequence[Change], events: EventList, warm_up: float) -> tuple[list[float], list[float]]:
+    """The seconds from changes to their events: of busy projects, and of others. Fails if a change has no event.
+
+    A project is busy if one of its operations has changed in the BUSY_SECONDS before the change, and its event was emitted. Of others,
+    the first change counts. A change that a later one of the same operation overtook has the delay of that one's event.
+    """
+    emitted: dict[str, list[float]] = defaultdict(list)
     for moment, event in events:
-        operation = event["clouddb"]["operation"]
-        reported[operation["id"]].append(moment)
-    delays = Delays([], [])
-    lost: list[Change] = []
-    noticed: dict[str, list[Noticed]] = defaultdict(list)
+        emitted[event["clouddb"]["operation"]["id"]].append(moment)
+    busy: list[float] = []
+    other: list[float] = []
+    # The changes of a project, each with the moment of its event, and until when its first change is unnoticed.
+    noticed: dict[str, list[tuple[float, float]]] = defaultdict(list)
     unnoticed_until: dict[str, float] = {}
-    for change in sorted(changes, key=lambda change: change.moment):
-        at = next((moment for moment in reported[change.operation] if moment >= change.moment), None)
+    for project, operation, moment in sorted(changes, key=lambda change: change.moment):
+        at = next((each for each in emitted[operation] if each >= moment), None)
         if at is None:
-            lost.append(change)
-            continue
-        earlier = [each for each in noticed[change.project] if each.moment >= change.moment - BUSY_SECONDS]
-        noticed[change.project] = [*earlier, Noticed(change.moment, at)]
-        if any(each.reported_at <= change.moment for each in earlier):
-            kind = delays.busy
-        elif change.moment >= unnoticed_until.get(change.project, 0.0):
-            unnoticed_until[change.project] = at
-            kind = delays.idle
+            raise RuntimeError(f"The change of {operation} at {moment} caused no event.")
+        earlier = [each for each in noticed[project] if each[0] >= moment - BUSY_SECONDS]
+        noticed[project] = [*earlier, (moment, at)]
+        if any(reported_at <= moment for _moment, reported_at in earlier):
+            kind = busy
+        elif moment >= unnoticed_until.get(project, 0.0):
+            unnoticed_until[project] = at
+            kind = other
         else:
             continue
-        if change.moment >= warm_up:
-            kind.append(at - change.moment)
-    if lost:
-        raise RuntimeError(f"{len(lost)} of {len(changes)} changes caused no event, the first one is {lost[0]}.")
-    return delays
+        if moment >= warm_up:
+            kind.append(at - moment)
+    return busy, other
 
 
 if __name__ == "__main__":
