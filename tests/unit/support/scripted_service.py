@@ -48,7 +48,8 @@ class Request(NamedTuple):
 class Reply(NamedTuple):
     """The bytes to send back; then the connection is closed, or C(reset), or C(hangs) until the client closes it.
 
-    C(endless) is sent again and again until then, every C(pause) seconds.
+    C(endless) is sent again and again until then, every C(pause) seconds. C(tunnels): a proxy connects the client to the
+    port of this machine in the target.
     """
 
     raw: bytes
@@ -56,6 +57,7 @@ class Reply(NamedTuple):
     hangs: bool = False
     endless: bytes = b""
     pause: float = 0.05
+    tunnels: bool = False
 
 
 def reply(body: Any = None, status: int = 200, **headers: str) -> Reply:
@@ -72,6 +74,7 @@ Service = TypeVar("Service", bound="ScriptedService")
 HANG_UP = Reply(b"")
 RESET = Reply(b"", reset=True)
 SILENCE = Reply(b"", hangs=True)
+TUNNEL = Reply(b"HTTP/1.1 200 Connection established\r\n\r\n", tunnels=True)
 # A 503 of the service itself, which it sends without acting, and that of a gateway that may have passed the request on.
 NOT_NOW = reply({"message": "not now", "code": "", "request_id": "theirs"}, 503)
 CUT_OFF = reply(
@@ -117,7 +120,12 @@ class ScriptedService:
     def respond(self, connection: socket.socket, stream: BinaryIO) -> None:
         """Respond to one request; the connection is closed afterwards."""
         if request := self.receive(stream):
-            send(connection, self.reply_to(request), self.hanging)
+            sent = self.reply_to(request)
+            send(connection, sent, self.hanging)
+            if sent.tunnels:
+                with socket.create_connection(("127.0.0.1", int(request.target.rpartition(":")[2]))) as service:
+                    threading.Thread(target=pump, args=[service, connection], daemon=True).start()
+                    pump(connection, service)
 
     def receive(self, stream: BinaryIO) -> Request | None:
         """The next request, if there is one."""
@@ -145,6 +153,14 @@ def send(connection: socket.socket, sent: Reply, hanging: threading.Event) -> No
         connection.recv(1)
     if sent.reset:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+
+def pump(source: socket.socket, target: socket.socket) -> None:
+    """Send on what is received, until the end."""
+    with suppress(OSError):
+        while data := source.recv(2**16):
+            target.sendall(data)
+        target.shutdown(socket.SHUT_WR)
 
 
 @contextmanager

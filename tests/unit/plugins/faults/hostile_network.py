@@ -21,8 +21,9 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import requests
 
@@ -30,8 +31,8 @@ from ansible_collections.clouddb.control.plugins.modules import operation_wait, 
 from ansible_collections.clouddb.control.tests.unit.support.module_main import run_main
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import (
     SILENCE,
+    TUNNEL,
     Reply,
-    ScriptedService,
     reply,
     send,
 )
@@ -100,13 +101,13 @@ def run(name: str, folder: Path) -> list[Measured]:
 # Services
 
 
-class EagerService(ScriptedService):
-    """Sends every client the whole script: each reply after the client's next bytes, whatever they are."""
-
-    def respond(self, connection: socket.socket, stream: BinaryIO) -> None:
-        for each in self.script:
-            connection.recv(2**16)
-            send(connection, each, self.hanging)
+def serve(listener: socket.socket, replies: list[Reply]) -> None:
+    """Send every client all replies: each after the client's next bytes, whatever they are."""
+    while True:
+        with suppress(OSError), listener.accept()[0] as connection:
+            for each in replies:
+                connection.recv(2**16)
+                send(connection, each, threading.Event())
 
 
 def dripping(start: bytes, endless: bytes = b" ", pause: float = 0.05) -> Reply:
@@ -117,7 +118,6 @@ INVALID_KEY = "401"
 HEADERS = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 INTERIM = b"HTTP/1.1 103 Early Hints\r\nLink: </style.css>; rel=preload\r\n\r\n"
 TLS_RECORD = b"\x16\x03\x03\x3f\xff\x02\x00\x3f\xfb"  # the beginning of a long ServerHello
-TUNNEL = Reply(b"HTTP/1.1 200 Connection established\r\n\r\n")
 
 SERVICES = {
     INVALID_KEY: [reply(status=401)],
@@ -171,17 +171,17 @@ def start_services() -> tuple[int, dict[str, Case]]:
     dns = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     dns.bind(("127.0.0.1", 53))
     open_sockets.append(dns)
-    services = {name: EagerService(socket.create_server(("127.0.0.1", 0)), script) for name, script in SERVICES.items()}
-    for name, service in services.items():
-        address = f"127.0.0.1:{service.address[1]}"
+    listeners = {name: socket.create_server(("127.0.0.1", 0)) for name in SERVICES}
+    for name, listener in listeners.items():
+        address = f"127.0.0.1:{listener.getsockname()[1]}"
         if "proxy" in name:
             cases[name] = Case("https://x.example.com", f"http://{address}")
         else:
             cases[name] = Case(f"{'https' if 'TLS' in name else 'http'}://{address}/api/v2")
     child = os.fork()
     if not child:
-        for service in services.values():
-            threading.Thread(target=service.serve, daemon=True).start()
+        for name, replies in SERVICES.items():
+            threading.Thread(target=serve, args=[listeners[name], replies], daemon=True).start()
         signal.pause()
     return child, cases
 

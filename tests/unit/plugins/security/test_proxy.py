@@ -7,11 +7,7 @@ from __future__ import annotations
 import base64
 import re
 import socket
-import threading
-from collections.abc import Iterator
-from contextlib import suppress
-from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, Callable
 
 import pytest
 
@@ -20,49 +16,27 @@ from ansible_collections.clouddb.control.plugins.modules import project_info
 from ansible_collections.clouddb.control.tests.unit.plugins.security.certificates import OTHER_HOST, Authority
 from ansible_collections.clouddb.control.tests.unit.support.module_main import Outcome, run_main
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import API_KEY, Scripted, Serve, page
-from ansible_collections.clouddb.control.tests.unit.support.scripted_service import ScriptedService, scripted_service
+from ansible_collections.clouddb.control.tests.unit.support.scripted_service import TUNNEL, Reply, reply
 
 HOST = "control.example.com"
-GUARDED_HOST = "guarded.example.com"
 CREDENTIALS = "somebody:proxy-password"
+PROJECTS = page("projects", [])
+REFUSAL = reply(b"", 407)
 
-
-def address_of(proxy: ScriptedService) -> str:
-    return f"127.0.0.1:{proxy.address[1]}"
-
-
-class Proxy(ScriptedService):
-    """Connects clients to ports of this machine, to a guarded host only with credentials."""
-
-    def respond(self, connection: socket.socket, stream: BinaryIO) -> None:
-        request = self.receive(stream)
-        if request is None:
-            return
-        host, _colon, port = request.target.rpartition(":")
-        basic = f"Basic {base64.b64encode(CREDENTIALS.encode()).decode()}"
-        if host == GUARDED_HOST and request.headers["Proxy-Authorization"] != basic:
-            connection.sendall(b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n")
-        elif request.method != "CONNECT":
-            connection.sendall(page("projects", []).raw)
-        else:
-            connection.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
-            with socket.create_connection(("127.0.0.1", int(port))) as service:
-                threading.Thread(target=pump, args=[service, connection], daemon=True).start()
-                pump(connection, service)
-
-
-def pump(source: socket.socket, target: socket.socket) -> None:
-    """Send on what is received, until the end."""
-    with suppress(OSError):
-        while data := source.recv(2**16):
-            target.sendall(data)
-        target.shutdown(socket.SHUT_WR)
+# behind(*script, variable, credentials)
+Behind = Callable[..., Scripted]
 
 
 @pytest.fixture
-def proxy() -> Iterator[Proxy]:
-    with scripted_service(service_class=Proxy) as running:
-        yield running
+def behind(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> Behind:
+    """Starts a proxy that follows a script, and names it in the environment."""
+
+    def start(*script: Reply, variable: str = "HTTPS_PROXY", credentials: str = "") -> Scripted:
+        proxy = serve(*script)
+        monkeypatch.setenv(variable, f"http://{credentials}127.0.0.1:{proxy.service.address[1]}")
+        return proxy
+
+    return start
 
 
 @pytest.fixture(autouse=True)
@@ -82,15 +56,9 @@ def assert_received_the_key(served: Scripted) -> None:
 
 
 @pytest.mark.parametrize("variable", ["HTTPS_PROXY", "https_proxy", "ALL_PROXY"])
-def test_https_proxy_sees_only_the_host(
-    serve: Serve, proxy: Proxy, authority: Authority, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, variable: str
-) -> None:
-    netrc = tmp_path / "netrc"
-    netrc.write_text("default login somebody password else\n")
-    netrc.chmod(0o600)
-    monkeypatch.setenv("NETRC", str(netrc))
-    monkeypatch.setenv(variable, f"http://{address_of(proxy)}")
-    served = serve(page("projects", []), tls=authority.server(HOST))
+def test_https_proxy_sees_only_the_host(serve: Serve, behind: Behind, authority: Authority, variable: str) -> None:
+    proxy = behind(TUNNEL, variable=variable)
+    served = serve(PROJECTS, tls=authority.server(HOST))
     assert not task(served, HOST, ca_path=authority.bundle).failed
     assert_received_the_key(served)
     [received] = proxy.requests
@@ -98,10 +66,8 @@ def test_https_proxy_sees_only_the_host(
     assert API_KEY not in str(received.headers)
 
 
-def test_certificate_is_validated_behind_a_proxy(
-    serve: Serve, proxy: Proxy, authority: Authority, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HTTPS_PROXY", f"http://{address_of(proxy)}")
+def test_certificate_is_validated_behind_a_proxy(serve: Serve, behind: Behind, authority: Authority) -> None:
+    behind(TUNNEL)
     served = serve(tls=authority.server("elsewhere.example.com"))
     outcome = task(served, HOST, ca_path=authority.bundle)
     assert re.search(f" is not trusted: ({OTHER_HOST})", outcome.result["msg"])
@@ -113,73 +79,58 @@ def test_certificate_is_validated_behind_a_proxy(
 )
 def test_no_proxy_is_honored(
     serve: Serve,
-    proxy: Proxy,
+    behind: Behind,
     authority: Authority,
     monkeypatch: pytest.MonkeyPatch,
     no_proxy: str,
     is_bypassed: bool,
 ) -> None:
-    monkeypatch.setenv("HTTPS_PROXY", f"http://{address_of(proxy)}")
+    behind(*([] if is_bypassed else [TUNNEL]))
     monkeypatch.setenv("NO_PROXY", no_proxy)
-    served = serve(page("projects", []), tls=authority.server(HOST))
+    served = serve(PROJECTS, tls=authority.server(HOST))
     assert not task(served, HOST, ca_path=authority.bundle).failed
     assert_received_the_key(served)
-    assert (proxy.requests == []) is is_bypassed
 
 
 @pytest.mark.parametrize("host, tls", [("127.0.0.1", False), ("localhost", True)])
-def test_loopback_bypasses_proxies(
-    serve: Serve, proxy: Proxy, authority: Authority, monkeypatch: pytest.MonkeyPatch, host: str, tls: bool
-) -> None:
-    for variable in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
-        monkeypatch.setenv(variable, f"http://{address_of(proxy)}")
-    served = serve(page("projects", []), tls=authority.server(host) if tls else False)
+def test_loopback_bypasses_proxies(serve: Serve, behind: Behind, authority: Authority, host: str, tls: bool) -> None:
+    proxies = [behind(variable=variable) for variable in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")]
+    served = serve(PROJECTS, tls=authority.server(host) if tls else False)
     assert not task(served, host, ca_path=authority.bundle).failed
     assert_received_the_key(served)
-    assert proxy.requests == []
+    assert [proxy.requests for proxy in proxies] == [[], [], []]
 
 
-def test_http_through_a_proxy_needs_allow_http(serve: Serve, proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HTTP_PROXY", f"http://{address_of(proxy)}")
-    served = serve()
+def test_http_through_a_proxy_needs_allow_http(serve: Serve, behind: Behind) -> None:
+    proxy, served = behind(PROJECTS, variable="HTTP_PROXY"), serve()
     assert task(served, HOST).failure == {"kind": "invalid_option", "option": "base_url"}
     assert proxy.requests == served.requests == []
     assert not task(served, HOST, allow_http=True).failed
     assert API_KEY in proxy.requests[0].headers["Authorization"]
 
 
-@pytest.mark.parametrize(
-    "credentials, is_accepted", [(f"{CREDENTIALS}@", True), ("", False), ("somebody:wrong-password@", False)]
-)
-def test_proxy_authentication(
-    serve: Serve,
-    proxy: Proxy,
-    authority: Authority,
-    monkeypatch: pytest.MonkeyPatch,
-    credentials: str,
-    is_accepted: bool,
+@pytest.mark.parametrize("credentials", [CREDENTIALS, ""])
+def test_credentials_are_sent_to_the_proxy(
+    serve: Serve, behind: Behind, authority: Authority, credentials: str
 ) -> None:
-    monkeypatch.setenv("HTTPS_PROXY", f"http://{credentials}{address_of(proxy)}")
-    served = serve(*([page("projects", [])] if is_accepted else []), tls=authority.server(GUARDED_HOST))
-    outcome = task(served, GUARDED_HOST, ca_path=authority.bundle)
-    assert outcome.failed is not is_accepted
-    assert "407" in outcome.printed or is_accepted
-    assert "password@" not in outcome.printed and "-password" not in outcome.printed
+    proxy = behind(REFUSAL, credentials=credentials and f"{credentials}@")
+    outcome = task(serve(tls=authority.server(HOST)), HOST, ca_path=authority.bundle)
+    sent = f"Basic {base64.b64encode(credentials.encode()).decode()}" if credentials else None
+    assert [request.headers["Proxy-Authorization"] for request in proxy.requests] == [sent]
+    assert "407" in outcome.result["msg"]
+    assert "-password" not in outcome.printed
 
 
-def test_a_refused_tunnel_means_not_sent(
-    serve: Serve, proxy: Proxy, authority: Authority, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_refused_tunnel_means_not_sent(serve: Serve, behind: Behind, authority: Authority) -> None:
     """The first request uses no proxy. Then the environment changes, and the proxy refuses the POST."""
-    served = serve(page("projects", []), tls=authority.server(GUARDED_HOST))
+    served = serve(PROJECTS, tls=authority.server(HOST))
     port = served.service.base_url.rpartition(":")[2].partition("/")[0]
-    client = serve(base_url=f"https://{GUARDED_HOST}:{port}/api/v2", ca_path=authority.bundle, api_retries=2).client
+    client = serve(base_url=f"https://{HOST}:{port}/api/v2", ca_path=authority.bundle, api_retries=2).client
     client.get("projects")
-    monkeypatch.setenv("HTTPS_PROXY", f"http://{address_of(proxy)}")
+    behind(*[REFUSAL] * 3)
     with pytest.raises(ServiceUnreachable) as error:
         client.post("api_keys", body={"key_name": "deploy"})
     assert (error.value.attempts, error.value.may_have_acted) == (3, False)
-    assert len(proxy.requests) == 3
 
 
 @pytest.mark.parametrize(
