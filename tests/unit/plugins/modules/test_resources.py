@@ -17,14 +17,8 @@ from ansible_collections.clouddb.control.tests.unit.support.fake_clock import Fa
 from ansible_collections.clouddb.control.tests.unit.support.progress import Progress
 from ansible_collections.clouddb.control.tests.unit.support.resource_task import SHOP, failing, task, writes
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
-from ansible_collections.clouddb.control.tests.unit.support.scripted_client import scripted
-from ansible_collections.clouddb.control.tests.unit.support.scripted_service import (
-    Reply,
-    Request,
-    ScriptedService,
-    reply,
-    scripted_service,
-)
+from ansible_collections.clouddb.control.tests.unit.support.scripted_client import Serve
+from ansible_collections.clouddb.control.tests.unit.support.scripted_service import reply
 
 BLOG = "red-moon-34567890"
 NEXT_WEEK = (datetime.now(timezone.utc) + timedelta(days=7)).date()
@@ -32,6 +26,7 @@ PREVIEW = {"module": "branch", "name": "preview"}
 ORDERS = {"module": "database", "name": "orders", "owner": "clouddb_owner"}
 APP = {"module": "database_user", "name": "app"}
 STORE = {"module": "project", "name": "store"}
+PROJECT = reply({"project": {"id": SHOP}})
 
 
 @pytest.fixture
@@ -421,30 +416,16 @@ def test_the_actions_of_a_task_share_its_timeout(sandbox: Sandbox, client: Clien
     assert 20 < clock.elapsed <= 32
 
 
-class ServiceInWholeSeconds(ScriptedService):
-    """A service without Date that creates a branch at once, names no operations in the response, and fails the operation."""
-
-    branches: list[dict[str, Any]] = []
-
-    def reply_to(self, request: Request) -> Reply:
-        if request.method == "POST":
-            fields = {"id": "br-1", "name": "preview", "project_id": SHOP, "current_state": "ready"}
-            self.branches = [{**fields, "created_at": "2026-11-21T08:00:00Z"}]
-            return reply({"branch": self.branches[0]}, 201)
-        if request.path.endswith("/branches"):
-            return reply({"branches": self.branches})
-        operation = {"id": "op-1", "project_id": SHOP, "branch_id": "br-1", "action": "apply_config"}
-        operation.update(status="failed", created_at="2026-11-21T08:00:00Z")
-        if request.path.endswith("/op-1"):
-            return reply({"operation": operation})
-        return reply({"project": {"id": SHOP}, "operations": [] if "cursor=" in request.target else [operation]})
-
-
-def test_an_operation_in_whole_seconds_belongs_to_the_request_of_that_second() -> None:
-    with scripted_service(service_class=ServiceInWholeSeconds) as service:
-        client, clock = scripted(service)[1:]
-        clock.elapsed = 0.5
-        assert failing(client, **PREVIEW, project=SHOP)["kind"] == "wait_failed"
+def test_an_operation_in_whole_seconds_belongs_to_the_request_of_that_second(serve: Serve) -> None:
+    """Which the response to the request does not name."""
+    common = {"project_id": SHOP, "created_at": "2026-11-21T08:00:00Z"}
+    branch = {"id": "br-1", "name": "preview", "current_state": "ready", **common}
+    operation = {"id": "op-1", "branch_id": "br-1", "action": "apply_config", "status": "failed", **common}
+    created = [reply({"branch": branch}, 201), reply({"branches": [branch]})]
+    polls = [reply({"operations": [operation]}), reply({"operation": operation})]
+    served = serve(PROJECT, reply({"branches": []}), *created, *polls)
+    served.clock.elapsed = 0.5
+    assert failing(served.client, **PREVIEW, project=SHOP)["kind"] == "wait_failed"
 
 
 def test_a_creation_that_failed_is_found_if_it_was_recorded_before_the_branch(sandbox: Sandbox, client: Client) -> None:
@@ -555,29 +536,14 @@ def test_a_name_is_no_pattern(sandbox: Sandbox, client: Client, name: str) -> No
     assert listed(sandbox, "branch") == before
 
 
-class ServiceWithoutDate(ScriptedService):
-    """A service with a branch that was created 20 days before the start of the fake clock."""
-
-    def reply_to(self, request: Request) -> Reply:
-        if request.path.endswith(SHOP):
-            return reply({"project": {"id": SHOP}})
-        branch = {"id": "br-1", "name": "pr-1", "created_at": "2026-11-01T08:00:00Z"}
-        is_gone = any(each.method == "DELETE" for each in self.requests)
-        return reply({"branches": [] if is_gone else [branch], "operations": []})
-
-
-@pytest.mark.parametrize(("older_than", "deletions"), [("7d", 0), ("30d", 0), (0, 1)])
 @pytest.mark.parametrize("check_mode", [False, True])
-def test_without_a_date_no_branch_is_deleted_for_its_age(older_than: Any, deletions: int, check_mode: bool) -> None:
-    options = {"name_pattern": "pr-*", "state": "absent", "project": SHOP, "older_than": older_than}
-    with scripted_service(service_class=ServiceWithoutDate) as service:
-        client = scripted(service).client
-        if deletions:
-            assert len(task(client, "branch", check_mode, **options)["branches"]) == deletions
-        else:
-            assert failing(client, module="branch", check_mode=check_mode, **options) == {"kind": "unexpected_response"}
-        sent = [request.method for request in service.requests]
-    assert sent.count("DELETE") == (0 if check_mode else deletions)
+def test_without_a_date_no_branch_is_deleted_for_its_age(serve: Serve, check_mode: bool) -> None:
+    branches = [PROJECT, reply({"branches": [{"id": "br-1", "name": "pr-1", "created_at": "2026-11-01T08:00:00Z"}]})]
+    options = {"module": "branch", "name_pattern": "pr-*", "state": "absent", "project": SHOP}
+    for age in ("7d", "30d"):
+        failure = failing(serve(*branches).client, check_mode=check_mode, **options, older_than=age)
+        assert failure == {"kind": "unexpected_response"}
+    assert len(task(serve(*branches).client, check_mode=True, **options, older_than=0)["branches"]) == 1
 
 
 class TestSweep:
