@@ -16,12 +16,11 @@ from ansible_collections.clouddb.control.plugins.module_utils._operations.status
 from ansible_collections.clouddb.control.plugins.module_utils._operations.wait import LAST_POLL_SECONDS, Limits, Wait
 from ansible_collections.clouddb.control.plugins.module_utils._operations.wait_failure import WaitFailed
 from ansible_collections.clouddb.control.plugins.module_utils._operations.wait_state import OperationRef, WaitState
-from ansible_collections.clouddb.control.tests.unit.plugins.module_utils.operations.simulated_service import (
-    Service,
-    ServiceClient,
+from ansible_collections.clouddb.control.tests.unit.support.simulated_operations import (
+    OperationsClient,
+    SimulatedOperation,
+    SimulatedOperations,
 )
-from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
-from ansible_collections.clouddb.control.tests.unit.support.simulated_operations import SimulatedOperation
 
 PROJECTS = ("project-a", "project-b")
 LATENCY = 0.1
@@ -55,29 +54,22 @@ def plans(draw: st.DrawFn, number: int) -> Plan:
     return Plan(draw(st.sampled_from(PROJECTS)), operation, vanishes_at)
 
 
-def service_with(operations: Iterable[Plan], failing: set[int]) -> tuple[Service, ServiceClient]:
-    """A service with these operations, of which the requests of these numbers fail, and its client. Requests take LATENCY seconds."""
-    by_id = {plan.operation.id: plan for plan in operations}
-    clock = FakeClock()
-    service = Service(clock, lambda name, elapsed: by_id[name].operation.at(elapsed)[1], projects=0, seconds=LATENCY)
-    service.fields = lambda name: {"updated_at": service._timestamp(by_id[name].operation.at(clock.elapsed)[0])}
-    for project in PROJECTS:
-        service.add_project(project)
-    for plan in operations:
-        service.add_operation(plan.project, plan.operation)
+def account_with(operations: Iterable[Plan], failing: set[int]) -> SimulatedOperations:
+    """An account with these operations, of which the requests of these numbers fail."""
 
-    def refuse(path: str) -> None:
-        if len(service.requests) - 1 in failing:
-            clock.elapsed += LATENCY
+    def before_request(path: str) -> None:
+        if len(account.sent) - 1 in failing:
             raise ServiceUnreachable("It failed.", Request("GET", "/", "request"), 1, True, True)
-        for plan in by_id.values():
-            if not plan.outlives(clock.elapsed + LATENCY):
-                service.delete(plan.operation.id)
+        for plan in operations:
+            if not plan.outlives(account.clock.elapsed) and plan.operation in account.operations[plan.project]:
+                account.operations[plan.project].remove(plan.operation)
 
-    service.refuse = refuse
-    client = ServiceClient(clock)
-    client.service = service
-    return service, client
+    account = SimulatedOperations(before_request)
+    for project in PROJECTS:
+        account.add_project(project)
+    for plan in operations:
+        account.add_operation(plan.project, plan.operation)
+    return account
 
 
 @given(
@@ -89,7 +81,8 @@ def service_with(operations: Iterable[Plan], failing: set[int]) -> tuple[Service
 def test_result_agrees_with_the_operations(
     operations: tuple[Plan, ...], failing: set[int], failed_grace: float, timeout: float
 ) -> None:
-    account, client = service_with(operations, failing)
+    account = account_with(operations, failing)
+    client = OperationsClient(account, LATENCY)
     refs = [OperationRef(plan.project, plan.operation.id) for plan in operations]
     state = WaitState(client.clock, timeout, refs)
     failure: WaitFailed | None = None
@@ -102,7 +95,7 @@ def test_result_agrees_with_the_operations(
 
     # The deadline holds: the last poll begins before it. Each poll takes two requests per operation at most.
     longest_poll = 2 * len(operations) * LATENCY
-    assert account.started[-1] <= timeout + longest_poll
+    assert account.sent[-1][0] <= timeout + longest_poll
     assert end <= timeout + longest_poll + LAST_POLL_SECONDS
 
     # No state is invented, and each operation has one.
@@ -155,7 +148,8 @@ def test_wait_ends_soon_after_the_last_operation(operations: tuple[Plan, ...]) -
         for plan in operations
         if plan.operation.statuses[-1][1] not in SUCCEEDED | {"error", "cancelled"}
     ]
-    account, client = service_with(lasting, set())
+    account = account_with(lasting, set())
+    client = OperationsClient(account, LATENCY)
     refs = [OperationRef(plan.project, plan.operation.id) for plan in lasting]
     Wait(client, Limits(300, INTERVAL, 200), WaitState(client.clock, 300, refs)).run()
     assert not lasting or 150 <= account.clock.elapsed <= 150 + INTERVAL + 4 * len(lasting) * LATENCY

@@ -1,6 +1,6 @@
 # Copyright (c) clouddb.control contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""An account with projects and operations in memory, and the event source that follows it on a clock that does not really sleep."""
+"""An account with projects and operations in memory, a client of it, and the event source that follows it on a fake clock."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from datetime import timedelta
 from typing import Any, NamedTuple
 from unittest import mock
 
-from ansible_collections.clouddb.control.plugins.module_utils._http.errors import NotFound
+from ansible_collections.clouddb.control.plugins.module_utils._clock import Deadline
+from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
+from ansible_collections.clouddb.control.plugins.module_utils._http.connection import Connection
+from ansible_collections.clouddb.control.plugins.module_utils._http.errors import NotFound, ServiceUnreachable
 from ansible_collections.clouddb.control.plugins.module_utils._http.response import Response
 from ansible_collections.clouddb.control.plugins.module_utils._http.session import Request
 from ansible_collections.clouddb.control.plugins.plugin_utils._events import follower
@@ -38,7 +41,7 @@ class SimulatedOperation(NamedTuple):
 
 
 class SimulatedOperations:
-    """The operations of each project, oldest first. Requests take no time.
+    """The operations of each project, oldest first. Requests take no time. C(sent) are all of them, each with its moment.
 
     C(before_request) is called with the path of each request, and may raise an error. C(has_hints): an operation changes the
     C(updated_at) of its project.
@@ -48,6 +51,7 @@ class SimulatedOperations:
         self.clock = FakeClock()
         self.projects: dict[str, dict[str, Any]] = {}
         self.operations: dict[str, list[SimulatedOperation]] = {}
+        self.sent: list[tuple[float, str]] = []
         self.paths: list[str] = []
         self._before_request = before_request
         self._rendered: dict[tuple[str, float], dict[str, Any]] = {}
@@ -69,6 +73,7 @@ class SimulatedOperations:
     def get(self, segments: Sequence[str | int], query: Mapping[str, Any] | None) -> Response:
         """The response to a GET request. Raises NotFound."""
         path = "/" + "/".join(map(str, segments))
+        self.sent.append((self.clock.elapsed, path))
         self._before_request(path)
         self.paths.append(path)
         query = query or {}
@@ -123,6 +128,25 @@ class SimulatedOperations:
     @staticmethod
     def _timestamp(elapsed: float) -> str:
         return (EPOCH + timedelta(seconds=elapsed)).isoformat()
+
+
+class OperationsClient(Client):
+    """A client of the account, whose requests take C(seconds) by its clock, or end with api_timeout or at the deadline."""
+
+    def __init__(self, account: SimulatedOperations, seconds: float = 0.0):
+        super().__init__(Connection(**CONNECTION), account.clock.clock)
+        self._account, self._seconds, self._remaining = account, seconds, lambda: math.inf
+
+    def get(self, *segments: str | int, query: Mapping[str, Any] | None = None) -> Response:
+        limit = min(self.connection.api_timeout, max(self._remaining(), 0.001))
+        self._account.clock.elapsed += min(self._seconds, limit)
+        if self._seconds > limit:
+            raise ServiceUnreachable("no response", Request("GET", "/", ""), 1, may_have_acted=True, transient=True)
+        return self._account.get(segments, query)
+
+    def with_deadline(self, deadline: Deadline, retries: bool = False) -> Client:
+        self._remaining = deadline.remaining
+        return self
 
 
 class EventList(list[tuple[float, dict[str, Any]]]):

@@ -1,84 +1,133 @@
 # Copyright (c) clouddb.control contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Waits for many operations in many projects, and with slow services."""
+"""Waits for many operations in many projects, and with slow services, and the progress that they write."""
 
 from __future__ import annotations
 
+import os
 from collections import Counter
-from collections.abc import Callable
-from datetime import timedelta
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NoReturn
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._http.errors import StatusError
 from ansible_collections.clouddb.control.plugins.module_utils._http.session import Request
-from ansible_collections.clouddb.control.plugins.module_utils._operations.wait import (
-    poll_interval,
-)
+from ansible_collections.clouddb.control.plugins.module_utils._operations import progress as progress_file
+from ansible_collections.clouddb.control.plugins.module_utils._operations.wait import Limits, Wait, poll_interval
 from ansible_collections.clouddb.control.plugins.module_utils._operations.wait_failure import WaitFailed
 from ansible_collections.clouddb.control.plugins.module_utils._operations.wait_state import (
     OperationRef,
     UnfinishedOperations,
+    WaitState,
 )
-from ansible_collections.clouddb.control.tests.unit.plugins.module_utils.operations.simulated_service import (
-    LIMITS,
-    Service,
-    finished_after,
-    rate_limited,
-    running,
-    statuses,
-    wait_for,
+from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
+from ansible_collections.clouddb.control.tests.unit.support.progress import Progress
+from ansible_collections.clouddb.control.tests.unit.support.simulated_operations import (
+    OperationsClient,
+    SimulatedOperation,
+    SimulatedOperations,
 )
-from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EPOCH, FakeClock
+
+LIMITS = Limits(timeout=60.0, interval=5.0, failed_grace=0.0, workers=4)
 
 
-def test_each_poll_is_one_request_per_project(client: Client, service_of: Callable[..., Service]) -> None:
-    service = service_of(finished_after(20), projects=10, operations=30)
-    result = wait_for(client, service.refs).run()
+BeforeRequest = Callable[[SimulatedOperations, str], None]
+
+
+def account_with(
+    *statuses: tuple[float, str],
+    projects: int = 1,
+    operations: int = 1,
+    others: Mapping[str, tuple[float, str]] | None = None,
+    before_request: BeforeRequest = lambda account, path: None,
+) -> tuple[SimulatedOperations, list[OperationRef]]:
+    """Projects whose operations, the newest first, run until they get these statuses at these times, or those of C(others)."""
+    account = SimulatedOperations(lambda path: before_request(account, path))
+    refs = [
+        OperationRef(f"project-{project}", f"p{project}-op{number}")
+        for project in range(projects)
+        for number in range(operations)
+    ]
+    for project in range(projects):
+        account.add_project(f"project-{project}")
+    for ref in reversed(refs):
+        later = [others[ref.id]] if others and ref.id in others else statuses
+        account.add_operation(ref.project_id, SimulatedOperation(ref.id, "start_compute", [(0.0, "running"), *later]))
+    return account, refs
+
+
+def refuse(path: str, retry_after: float) -> NoReturn:
+    error = StatusError("too many requests", Request("GET", path, ""), 1, 429)
+    error.retry_after = retry_after
+    raise error
+
+
+def rate_limit(requests: int) -> BeforeRequest:
+    """Accept this number of requests after each pause and refuse the others."""
+    since_pause: Counter[int] = Counter()
+
+    def before_request(account: SimulatedOperations, path: str) -> None:
+        since_pause[len(account.clock.pauses)] += 1
+        if since_pause[len(account.clock.pauses)] > requests:
+            refuse(path, 1.0)
+
+    return before_request
+
+
+def wait_for(
+    account: SimulatedOperations, wanted: list[OperationRef] | UnfinishedOperations, seconds: float = 0.0, **limits: Any
+) -> dict[str, Any]:
+    """The result of a wait that begins now and whose requests take C(seconds)."""
+    client = OperationsClient(account, seconds)
+    given = LIMITS._replace(**limits)
+    operations, unlisted = ((), wanted) if isinstance(wanted, UnfinishedOperations) else (wanted, None)
+    return Wait(client, given, WaitState(client.clock, given.timeout, operations, unlisted)).run()
+
+
+def failing(
+    account: SimulatedOperations, wanted: list[OperationRef] | UnfinishedOperations, seconds: float = 0.0, **limits: Any
+) -> WaitFailed:
+    with pytest.raises(WaitFailed) as error:
+        wait_for(account, wanted, seconds, **limits)
+    return error.value
+
+
+def statuses(result: dict[str, Any]) -> Counter[str]:
+    """The number of operations in each status."""
+    return Counter(operation["status"] for operation in result["operations"])
+
+
+def test_each_poll_is_one_request_per_project() -> None:
+    account, refs = account_with((20, "finished"), projects=10, operations=30)
+    result = wait_for(account, refs)
     assert statuses(result) == {"finished": 300}
-    assert [
-        OperationRef(operation["project_id"], operation["id"]) for operation in result["operations"]
-    ] == service.refs
-    assert Counter(service.requests) == {
-        f"/projects/project-{number}/operations": result["polls"] for number in range(10)
-    }
+    assert [OperationRef(operation["project_id"], operation["id"]) for operation in result["operations"]] == refs
+    assert Counter(account.paths) == {f"/projects/project-{number}/operations": result["polls"] for number in range(10)}
 
 
 # When the polls are sent
 
 
-@pytest.mark.parametrize("timeout", [0.0, 7.3, 300])
-@pytest.mark.parametrize("interval", [5.0, 1000.0])
-def test_the_last_poll_is_at_the_deadline(
-    client: Client, clock: FakeClock, service_of: Callable[..., Service], timeout: float, interval: float
-) -> None:
-    service = service_of(running)
-    with pytest.raises(WaitFailed):
-        wait_for(client, service.refs, LIMITS, interval=interval, timeout=timeout).run()
-    assert clock.elapsed == pytest.approx(timeout)
-    assert len(clock.pauses) == len(service.requests) - 1
-    assert clock.pauses[:-1] == pytest.approx([poll_interval(polls, interval) for polls in range(1, len(clock.pauses))])
+@pytest.mark.parametrize("timeout, interval", [(0.0, 5.0), (7.3, 5.0), (300, 5.0), (300, 1000.0)])
+def test_the_last_poll_is_at_the_deadline(timeout: float, interval: float) -> None:
+    account, refs = account_with()
+    failing(account, refs, interval=interval, timeout=timeout)
+    pauses = account.clock.pauses
+    assert account.clock.elapsed == pytest.approx(timeout)
+    assert len(pauses) == len(account.sent) - 1
+    assert pauses[:-1] == pytest.approx([poll_interval(polls, interval) for polls in range(1, len(pauses))])
 
 
 @pytest.mark.parametrize(
     ("retry_after", "pauses"), [(25.0, [25, 25, 10]), (0.001, [0.2, 0.2, 0.2])], ids=["longer", "shorter"]
 )
-def test_retry_after_can_only_lengthen_an_interval(
-    client: Client, clock: FakeClock, service_of: Callable[..., Service], retry_after: float, pauses: list[float]
-) -> None:
-    service = service_of(running)
-
-    def refuse(path: str) -> None:
-        refusal = StatusError("too many requests", Request("GET", path, ""), 1, 429)
-        refusal.retry_after = retry_after
-        raise refusal
-
-    service.refuse = refuse
-    with pytest.raises(WaitFailed):
-        wait_for(client, service.refs).run()
-    assert clock.pauses[:3] == pytest.approx(pauses)
-    assert sum(clock.pauses) == pytest.approx(60)
+def test_retry_after_can_only_lengthen_an_interval(retry_after: float, pauses: list[float]) -> None:
+    account, refs = account_with(before_request=lambda account, path: refuse(path, retry_after))
+    failing(account, refs)
+    assert account.clock.pauses[:3] == pytest.approx(pauses)
+    assert sum(account.clock.pauses) == pytest.approx(60)
 
 
 # The deadline
@@ -86,62 +135,115 @@ def test_retry_after_can_only_lengthen_an_interval(
 
 @pytest.mark.parametrize("seconds", [0.4, 1000.0], ids=lambda seconds: f"{seconds:g} s each")
 @pytest.mark.parametrize("operations", [1, 5])
-def test_slow_responses_do_not_delay_the_deadline(
-    client: Client, clock: FakeClock, service_of: Callable[..., Service], operations: int, seconds: float
-) -> None:
-    service = service_of(running, operations=operations, seconds=seconds)
-    with pytest.raises(WaitFailed) as error:
-        wait_for(client, service.refs).run()
-    assert 60 <= clock.elapsed <= 61.001
-    assert len(error.value.result["pending_ids"]) == operations
+def test_slow_responses_do_not_delay_the_deadline(operations: int, seconds: float) -> None:
+    account, refs = account_with(operations=operations)
+    assert len(failing(account, refs, seconds).result["pending_ids"]) == operations
+    assert 60 <= account.clock.elapsed <= 61.001
 
 
-def test_an_operation_that_finishes_during_the_last_poll_is_recorded(
-    client: Client, service_of: Callable[..., Service]
-) -> None:
-    service = service_of(finished_after(60.05), seconds=0.1)
-    assert statuses(wait_for(client, service.refs).run()) == {"finished": 1}
+def test_an_operation_that_finishes_during_the_last_poll_is_recorded() -> None:
+    account, refs = account_with((60.05, "finished"))
+    assert statuses(wait_for(account, refs, seconds=0.1)) == {"finished": 1}
 
 
-def test_a_long_history_does_not_delay_the_deadline(
-    client: Client, clock: FakeClock, service_of: Callable[..., Service]
-) -> None:
-    service_of(running, operations=20000, seconds=0.9)
-    with pytest.raises(WaitFailed):
-        wait_for(client, UnfinishedOperations("project-0", 0)).run()
-    assert clock.elapsed <= 61.001
+def test_a_long_history_does_not_delay_the_deadline() -> None:
+    account, _refs = account_with(operations=8000)
+    failing(account, UnfinishedOperations("project-0", 0), seconds=0.9)
+    assert account.clock.elapsed <= 61.001
 
 
-def test_after_a_429_the_rest_of_the_poll_is_not_sent(
-    client: Client, clock: FakeClock, service_of: Callable[..., Service]
-) -> None:
-    service = service_of(running, projects=10, operations=2)
-    rate_limited(service, clock, requests=3)
-    with pytest.raises(WaitFailed) as error:
-        wait_for(client, service.refs, LIMITS._replace(workers=1)).run()
-    assert len(service.requests) == 4 * error.value.result["polls"]
-    assert (error.value.details["status"], statuses(error.value.result)) == (429, {"running": 20})
+# Requests that fail
 
 
-def test_an_operation_that_is_deleted_during_the_wait_aborts_it(
-    client: Client, clock: FakeClock, service_of: Callable[..., Service]
-) -> None:
-    service = service_of(
-        lambda name, elapsed: "failed" if name == "p1-op2" and elapsed > 5 else "running", projects=2, operations=3
+def test_after_a_429_the_rest_of_the_poll_is_not_sent() -> None:
+    account, refs = account_with(projects=10, operations=2, before_request=rate_limit(3))
+    error = failing(account, refs, workers=1)
+    assert len(account.sent) == 4 * error.result["polls"]
+    assert (error.details["status"], statuses(error.result)) == (429, {"running": 20})
+
+
+def test_under_a_rate_limit_every_operation_of_a_project_is_polled_in_turn() -> None:
+    """Three hundred of one project, none of which is among the newest ones, and one of another project."""
+    account, refs = account_with(
+        projects=2, operations=400, others={"p0-op380": (1, "failed")}, before_request=rate_limit(40)
     )
-    service.refuse = lambda path: service.delete("p0-op1") if clock.elapsed > 10 else None
-    with pytest.raises(WaitFailed) as error:
-        wait_for(client, service.refs, LIMITS._replace(failed_grace=30.0)).run()
-    assert 10 < clock.elapsed < 17
-    assert (error.value.kind, error.value.details["path"]) == ("not_found", "/projects/project-0/operations/p0-op1")
-    assert error.value.result["failed_ids"] == []
-    assert len(error.value.result["pending_ids"]) == 6
-    assert [operation["status"] for operation in error.value.result["operations"]] == ["running"] * 5 + ["failed"]
+    error = failing(account, [*refs[100:400], refs[400]], workers=1)
+    assert error.result["failed_ids"] == ["p0-op380"]
+    assert account.clock.elapsed <= 20
 
 
-# All unfinished operations of a project
+def test_an_operation_that_is_deleted_during_the_wait_aborts_it() -> None:
+    def delete(account: SimulatedOperations, path: str) -> None:
+        if account.clock.elapsed > 10:
+            operations = account.operations["project-0"]
+            operations[:] = [operation for operation in operations if operation.id != "p0-op1"]
+
+    account, refs = account_with(projects=2, operations=3, others={"p1-op2": (5, "failed")}, before_request=delete)
+    error = failing(account, refs, failed_grace=30.0)
+    assert 10 < account.clock.elapsed < 17
+    assert (error.kind, error.details["path"]) == ("not_found", "/projects/project-0/operations/p0-op1")
+    assert (error.result["failed_ids"], len(error.result["pending_ids"])) == ([], 6)
+    assert [operation["status"] for operation in error.result["operations"]] == ["running"] * 5 + ["failed"]
 
 
-def at(seconds: float) -> str:
-    """The timestamp of C(seconds) after the call."""
-    return (EPOCH + timedelta(seconds=seconds)).isoformat()
+def test_other_threads_may_record_operations_while_a_404_is_classified() -> None:
+    refs = [OperationRef("proj-1", f"op-{number}") for number in range(3)]
+    state = WaitState(FakeClock().clock, 60.0, refs)
+    state.record(refs[0], {"id": "op-0", "status": "running"})
+
+    class Path(str):
+        def endswith(self, *suffix: Any) -> bool:
+            state.record(refs[1], {"id": "op-1", "status": "running"})
+            return super().endswith(*suffix)
+
+    assert state.may_be_unknown(Path("/projects/proj-1/operations/op-2"))
+    assert not state.may_be_unknown(Path("/projects/proj-1/operations/op-1"))
+
+
+# The lines for the action plugin
+
+
+def test_each_status_change_is_a_line_that_counts_what_is_done(progress: Progress) -> None:
+    account, refs = account_with((9, "skipped"), operations=3, others={"p0-op0": (3, "skipped")})
+    wait_for(account, refs)
+    lines = progress()
+    assert [line.split(" ")[3] for line in lines] == ["p0-op0", "p0-op1", "p0-op2"]
+    assert [line.rpartition(" · ")[2] for line in lines] == ["1 of 3 done", "2 of 3 done", "3 of 3 done"]
+    assert all(line.startswith("clouddb: project-0 ") and " running → skipped (" in line for line in lines)
+
+
+def test_a_failed_wait_shows_its_last_changes(progress: Progress) -> None:
+    failing(*account_with((1, "failed")))
+    [line] = progress()
+    assert "running → failed" in line and line.endswith("0 of 1 done")
+
+
+def test_a_minute_of_silence_is_followed_by_what_the_task_waits_for(progress: Progress) -> None:
+    wait_for(*account_with((100, "finished"), operations=2), timeout=300.0)
+    waiting, *_changes = progress()
+    assert waiting.startswith("clouddb: waiting for 2 of 2 operations (6") and "including project-0 " in waiting
+    assert waiting.endswith(" p0-op0 running")
+
+
+@pytest.mark.parametrize("pipe", [None, "missing", "full", "unread"])
+def test_a_wait_ends_as_always_if_nobody_reads(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, pipe: str) -> None:
+    path = tmp_path / "pipe"
+    monkeypatch.delenv(progress_file.VARIABLE, raising=False)
+    if pipe:
+        monkeypatch.setenv(progress_file.VARIABLE, str(path))
+    if pipe in ("full", "unread"):
+        os.mkfifo(path)
+    reader = os.open(path, os.O_RDWR | os.O_NONBLOCK) if pipe == "full" else os.open(os.devnull, os.O_RDWR)
+    while pipe == "full":
+        try:
+            os.write(reader, b"x" * 4096)
+        except BlockingIOError:
+            break
+    assert statuses(wait_for(*account_with((10, "finished")))) == {"finished": 1}
+    os.close(reader)
+
+
+def test_values_of_the_service_cannot_control_the_terminal(progress: Progress) -> None:
+    wait_for(*account_with((1, "x\x1b[2J\ny"), (9, "finished")))
+    lines = progress()
+    assert len(lines) == 2 and all(line.isprintable() for line in lines)

@@ -23,12 +23,11 @@ EVER = 1e9
 class Account(SimulatedOperations):
     """An account with these projects, from which requests and projects are missing for some time.
 
-    C(sent) are the requests, each with its moment, and C(events) what the event source has emitted, as C(OPERATION STATUS).
+    C(emitted) are the events of the event source.
     """
 
     def __init__(self, *projects: str, has_hints: bool = False) -> None:
         super().__init__(self._before, has_hints)
-        self.sent: list[tuple[float, str]] = []
         self.emitted = EventList(self.clock)
         # The status of the response to a request for this path at this moment, if it is an error.
         self.error: Callable[[float, str], int | None] = lambda moment, path: None
@@ -73,7 +72,6 @@ class Account(SimulatedOperations):
         ]
 
     def _before(self, path: str) -> None:
-        self.sent.append((self.clock.elapsed, path))
         status = self.error(self.clock.elapsed, path)
         if status:
             error_class = {401: Unauthorized, 404: NotFound}.get(status, StatusError)
