@@ -1,25 +1,37 @@
 # Copyright (c) clouddb.control contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A project's operations: newest first, and no page fetched that the selection does not need."""
+"""The operations of projects: newest first, with no page fetched that nobody needs, and of many projects at a time."""
 
 from __future__ import annotations
 
+import weakref
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils._http.errors import NotFound, UnexpectedResponse
+from ansible_collections.clouddb.control.plugins.module_utils._http.errors import (
+    NotFound,
+    StatusError,
+    UnexpectedResponse,
+)
+from ansible_collections.clouddb.control.plugins.module_utils._http.response import Response
+from ansible_collections.clouddb.control.plugins.module_utils._http.session import Request
 from ansible_collections.clouddb.control.plugins.module_utils._operations.operations import (
     Selection,
+    count_operations,
     find_operations,
     get_operation,
     list_operations,
+    map_account,
+    map_projects,
     newest_first,
     summary,
+    summed,
 )
+from ansible_collections.clouddb.control.plugins.module_utils._operations.poll import poll_operations
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EPOCH
-from ansible_collections.clouddb.control.tests.unit.support.scripted_client import Serve, page
+from ansible_collections.clouddb.control.tests.unit.support.scripted_client import Scripted, Serve, page
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import Reply, reply
 
 
@@ -145,3 +157,127 @@ def test_the_names_in_a_summary_hold_no_templates() -> None:
         "by_action": {"['{ %']": 1},
     }
     assert summary([{"status": "{{ x }}"}, {"status": "{ { x }}"}])["by_status"] == {"{ { x }}": 2}
+
+
+# The states of some operations
+
+
+def named(*names: str, cursor: str | None = None) -> Reply:
+    return page("operations", [operation(1, id=name) for name in names], cursor)
+
+
+def single(name: str) -> Reply:
+    return reply({"operation": operation(1, id=name)})
+
+
+def polled(served: Scripted, *names: str) -> list[str]:
+    return [each["id"] for each in poll_operations(served.client, "p", names)]
+
+
+def test_several_operations_on_one_page_are_one_request(serve: Serve) -> None:
+    served = serve(named("x", "b", "y", "a", cursor="1"))
+    assert sorted(polled(served, "a", "b")) == ["a", "b"]
+    assert served.targets == ["/projects/p/operations?limit=20"]
+
+
+@pytest.mark.parametrize("number, limit", [(2, 20), (11, 22), (90, 100)])
+def test_the_page_has_room_for_twice_as_many_up_to_a_hundred(serve: Serve, number: int, limit: int) -> None:
+    names = [f"o{each}" for each in range(number)]
+    served = serve(named(*names, cursor="1"))
+    assert polled(served, *names) == names
+    assert served.requests[0].query == [("limit", str(limit))]
+
+
+def test_fetches_the_next_page_while_pages_have_some_of_them(serve: Serve) -> None:
+    served = serve(named("a", "x", cursor="1"), named("b", "c", cursor="2"))
+    assert polled(served, "a", "b", "c") == ["a", "b", "c"]
+
+
+def test_operations_missing_from_the_pages_are_fetched_one_by_one(serve: Serve) -> None:
+    served = serve(named("a", "x", cursor="1"), named("y", cursor="2"), single("b"), single("c"))
+    assert polled(served, "b", "a", "c") == ["a", "b", "c"]
+    assert served.targets[2:] == ["/projects/p/operations/b", "/projects/p/operations/c"]
+
+
+def test_an_error_of_the_list_is_raised_before_any_other_request(serve: Serve) -> None:
+    served = serve(reply({}, 403))
+    with pytest.raises(StatusError):
+        polled(served, "a", "b")
+    assert len(served.requests) == 1
+
+
+@pytest.mark.parametrize("status", [401, 429])
+def test_an_error_that_other_requests_would_meet_is_raised_at_once(serve: Serve, status: int) -> None:
+    served = serve(reply({}, 500), single("a"), reply({}, status), api_retries=0)
+    names = []
+    with pytest.raises(StatusError) as error:
+        for each in poll_operations(served.client, "p", ["a", "b", "c"]):
+            names.append(each["id"])
+    assert (names, error.value.status, len(served.requests)) == (["a"], status, 3)
+
+
+@pytest.mark.parametrize("status", [500, 504])
+def test_a_transient_error_is_raised_after_the_other_operations_were_polled(serve: Serve, status: int) -> None:
+    served = serve(named("x"), reply({}, status), single("b"), api_retries=0)
+    names = []
+    with pytest.raises(StatusError) as error:
+        for each in poll_operations(served.client, "p", ["a", "b"]):
+            names.append(each["id"])
+    assert (names, error.value.status) == (["b"], status)
+
+
+# All projects
+
+
+def of_account(served: Scripted) -> tuple[list[list[str]], list[str]]:
+    """The ids of the operations of each project, one project after the other, and the warnings."""
+
+    def ids_of(project_id: str) -> list[str]:
+        return [each["id"] for each in list_operations(served.client, project_id, Selection())]
+
+    return map_account(served.client, ids_of, 1, None)
+
+
+def test_projects_that_are_deleted_meanwhile_are_left_out_with_a_warning(serve: Serve) -> None:
+    """Also one that is deleted between two pages."""
+    projects = page("projects", [{"id": each} for each in ("a", "gone-1", "b", "gone-2")])
+    last = [named("1", cursor="1"), reply({}, 404)]
+    found, [warning] = of_account(serve(projects, named("a"), reply({}, 404), named("b"), *last))
+    assert found == [["a"], ["b"]]
+    assert warning.endswith(": gone-1, gone-2.")
+
+
+def test_any_other_error_is_raised(serve: Serve) -> None:
+    with pytest.raises(StatusError):
+        of_account(serve(page("projects", [{"id": "a"}, {"id": "b"}]), named("a"), reply({}, 403)))
+    with pytest.raises(NotFound):
+        of_account(serve(reply({}, 404)))
+
+
+def test_counting_keeps_no_more_than_two_pages_in_memory(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Item(dict[str, str]):
+        """A dictionary to which weak references are possible."""
+
+    fetched: list[weakref.ref[Item]] = []
+    most = 0
+
+    def get(*segments: str, query: Any = None) -> Response:
+        nonlocal most
+        most = max(most, sum(item() is not None for item in fetched))
+        number = int(query.get("cursor", 0))
+        items = [Item(id=f"{number}-{index}", status="finished") for index in range(10)] if number < 5 else []
+        fetched.extend(map(weakref.ref, items))
+        return Response({"operations": items, "pagination": {"cursor": str(number + 1)}}, Request("GET", "/", ""))
+
+    client = serve().client
+    monkeypatch.setattr(client, "get", get)
+    counts, _warnings = map_projects(
+        [f"p{number}" for number in range(20)], lambda each: count_operations(client, each, Selection(), 10), 1
+    )
+    assert summed(counts.values())["total"] == len(fetched) == 1000
+    assert 0 < most <= 20
+
+
+def test_projects_that_the_service_could_not_list_are_a_warning(serve: Serve) -> None:
+    _found, [warning] = of_account(serve(reply({"projects": [], "unavailable_project_ids": ["lost-1"]})))
+    assert "lost-1" in warning
