@@ -29,32 +29,8 @@ def commit_after_tag(repository: Repository) -> None:
     repository.git("commit", "--quiet", "--allow-empty", "--message=More")
 
 
-def change_version_in_galaxy_yml(repository: Repository) -> None:
-    repository.replace("galaxy.yml", VERSION, "7.8.8")
-    repository.commit()
-    repository.tag()
-
-
-def change_version_in_code(repository: Repository) -> None:
-    repository.replace(VERSION_FILE, VERSION, "7.8.8")
-    repository.commit()
-    repository.tag()
-
-
 def delete_changelog(repository: Repository) -> None:
     repository.git("rm", "--quiet", "changelogs/changelog.yaml")
-    repository.commit()
-    repository.tag()
-
-
-def change_date_in_release_summary(repository: Repository) -> None:
-    repository.replace("changelogs/changelog.yaml", f"Released on {DATE}.", "Released on 2026-01-30.")
-    repository.commit()
-    repository.tag()
-
-
-def change_version_in_release_notes(repository: Repository) -> None:
-    repository.replace("CHANGELOG.rst", f"\nv{VERSION}\n", "\nv7.8.8\n")
     repository.commit()
     repository.tag()
 
@@ -67,6 +43,21 @@ def add_fragment(repository: Repository) -> None:
     repository.tag()
 
 
+def committed(*change: str) -> Callable[[Repository], None]:
+    """Replaces a text in a file before the tag."""
+
+    def prepare(repository: Repository) -> None:
+        repository.replace(*change)
+        repository.commit()
+        repository.tag()
+
+    return prepare
+
+
+OTHER_DATE = committed("changelogs/changelog.yaml", f"Released on {DATE}.", "Released on 2026-01-30.")
+SUMMARY = f"The release_summary of {VERSION} in changelogs/changelog.yaml does not contain 'Released on {DATE}.'."
+
+
 @pytest.mark.parametrize(
     ("prepare", "reason"),
     [
@@ -74,14 +65,11 @@ def add_fragment(repository: Repository) -> None:
         (change_tracked_file, "The working tree has uncommitted changes."),
         (delete_tag, f"The git tag {VERSION} does not exist."),
         (commit_after_tag, f"The git tag {VERSION} is not the checked-out commit."),
-        (change_version_in_galaxy_yml, "galaxy.yml has the version 7.8.8."),
-        (change_version_in_code, f"{VERSION_FILE} has another version."),
+        (committed("galaxy.yml", VERSION, "7.8.8"), "galaxy.yml has the version 7.8.8."),
+        (committed(VERSION_FILE, VERSION, "7.8.8"), f"{VERSION_FILE} has another version."),
         (delete_changelog, f"changelogs/changelog.yaml has no release {VERSION}."),
-        (
-            change_date_in_release_summary,
-            f"The release_summary of {VERSION} in changelogs/changelog.yaml does not contain 'Released on {DATE}.'.",
-        ),
-        (change_version_in_release_notes, f"CHANGELOG.rst has no section v{VERSION}."),
+        (OTHER_DATE, SUMMARY),
+        (committed("CHANGELOG.rst", f"\nv{VERSION}\n", "\nv7.8.8\n"), f"CHANGELOG.rst has no section v{VERSION}."),
         (add_fragment, "changelogs/fragments/late.yml is not part of a release."),
     ],
 )
@@ -89,8 +77,5 @@ def test_inconsistent_release_is_refused(clone: Repository, prepare: Callable[[R
     prepare(clone)
     done = clone.release()
     assert done.returncode == 1
-    assert done.stdout.splitlines() == [
-        f"The tarball was not built: the checkout is not release {VERSION}.",
-        f"- {reason}",
-    ]
+    assert done.stdout == f"The tarball was not built: the checkout is not release {VERSION}.\n- {reason}\n"
     assert clone.tarballs() == []
