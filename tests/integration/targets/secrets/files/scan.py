@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import html
+import importlib
 import importlib.util
 import json
 import os
@@ -24,6 +25,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 HERE = Path(__file__).parent
@@ -48,6 +50,7 @@ def main(where: str, base_url: str, api_key_file: str, sandbox_folder: str) -> i
     for name in ("home", "output", "keys", "cache"):
         (folder / name).mkdir()
     shutil.copytree(HERE / "project", folder / "project")
+    (folder / "project" / "each_module.yml").write_text(json.dumps(tasks_of_each_module()), encoding="utf-8")
     environment = environment_in(folder, base_url, api_key)
     with recorded_command_lines() as command_lines:
         subprocess.run([sys.executable, "-c", "import time; time.sleep(0.5)", CANARY], check=True)
@@ -69,6 +72,17 @@ def main(where: str, base_url: str, api_key_file: str, sandbox_folder: str) -> i
         if exit_code:
             print((folder / "output" / f"output-{number}").read_text(encoding="utf-8", errors="replace")[-5000:])
     return 1 if problems else 0
+
+
+def tasks_of_each_module() -> list[dict[str, Any]]:
+    """A task for each module that users call."""
+    sys.path.append(str(COLLECTION.parents[2]))
+    each_module = importlib.import_module("ansible_collections.clouddb.control.tests.unit.support.each_module")
+    options = {each_module.name_of(module): options for module, options in each_module.EACH_MODULE}
+    options["api_key"]["dest"] = "{{ folder }}/keys/clients"
+    options["branch_restore"]["name"] = "missing"  # an operation of the project never ends
+    options["operation_wait"] = {"project_id": each_module.SHOP, "timeout": 1}
+    return [{"name": name, f"clouddb.control.{name}": given} for name, given in options.items()]
 
 
 def environment_in(folder: Path, base_url: str, api_key: str) -> dict[str, str]:
@@ -196,7 +210,7 @@ def missing(folder: Path, exit_codes: list[int], command_lines: set[bytes], hash
         "masked secrets": not REGISTERS_SECRETS or texts.get("output-4", "").count("$REDACTED$") > 5,
         "both ways to run a module": not REGISTERS_SECRETS
         or texts.get("output-4", "").count("The variable clouddb_fork is false.") == 1,
-        "the log": "TASK [Wait until the timeout]" in log,
+        "the log": "TASK [operation_wait]" in log,
         "kept files of each module": modules_kept >= {f"AnsiballZ_{name}.py" for name in MODULES},
         "a cache": any((folder / "cache").iterdir()),
         "secrets in their files": len(secrets) >= 5 and all(list(secrets_in(key, [], hashes)) for key in secrets),
