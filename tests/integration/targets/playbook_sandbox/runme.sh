@@ -44,30 +44,16 @@ rm output
 grep -q "changed=0 " output
 rm output
 
-if [ "$soak" ]; then
-    # After a restart of the machine, the same command starts it at the same address, with the same account.
-    kill -9 "$(cat sandbox/sandbox.sqlite.lock)"
-    "${playbook[@]}" | tee output
-    grep -q "changed=1 " output
-    rm output
-    cmp sandbox.env first.env
-    test "$(projects)" = "calm-hill-87654321 wispy-lake-12345678"
-
-    if "${playbook[@]}" -e sandbox_dir=here; then exit 1; fi
-fi
-
 rm first.env
 
 # A file that the playbook has not written is neither overwritten nor removed.
 mv sandbox.env ours.env
 echo "export CLOUDDB_BASE_URL=https://control.example.com/api/v2" > sandbox.env
 cp sandbox.env unrelated.env
-for state in ${soak:+started} absent; do
-    if "${playbook[@]}" -e "sandbox_state=$state" > output; then exit 1; fi
-    grep -q "sandbox.env was not written by this playbook. Move it elsewhere" output
-    cmp sandbox.env unrelated.env
-    test -e sandbox/sandbox.sqlite
-done
+if "${playbook[@]}" -e sandbox_state=absent > output; then exit 1; fi
+grep -q "sandbox.env was not written by this playbook. Move it elsewhere" output
+cmp sandbox.env unrelated.env
+test -e sandbox/sandbox.sqlite
 rm output unrelated.env
 mv ours.env sandbox.env
 
@@ -75,11 +61,6 @@ remove
 test -z "$(ls -A)"
 
 if [ "$soak" ]; then
-    "${playbook[@]}" --check -e '{"sandbox_seed": {"projects": []}}' | tee output
-    grep -q "The sandbox would be started" output
-    test "$(ls -A)" = output
-    rm output
-
     # A seed of the user is not mistaken for that of the guides.
     echo "projects: []" > seed.yml
     if "${playbook[@]}" -e sandbox_seed_file=seed.yml > output; then exit 1; fi
