@@ -62,7 +62,6 @@ def run(folder: Path, plays: str, is_fork: bool, **environment: str) -> list[str
         service.control("PUT", "/clock", {"speed": 1000})
         playbook = Playbook(folder / "run", service, collection_with_probe(folder / "root"))
         playbook.is_background = plays != PLAYS
-        (folder / "run" / "a-directory").mkdir()
         ran = playbook.run(plays, "--extra-vars", json.dumps({"clouddb_fork": is_fork}), **environment)
     assert ran.status == 0, ran.stdout + ran.stderr
     texts = [*(json.dumps(result, sort_keys=True) for result in ran.results), *(ran.stdout + ran.stderr).splitlines()]
