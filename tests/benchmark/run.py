@@ -25,10 +25,9 @@ from typing import Any, NamedTuple
 import requests
 from ansible import __version__ as ansible_version
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "unit" / "support"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "unit" / "support"))
 
-from sandbox import API_KEY, Sandbox, running_sandbox  # noqa: E402
+from sandbox import API_KEY, Sandbox, running_sandbox
 
 ROUNDS = 30
 LONG_ROUNDS = 3
@@ -79,9 +78,23 @@ def uri(path: str) -> Task:
 PING: Task = {"ansible.builtin.ping": {}}
 
 
-def run_playbook(playbook: Path, service: Sandbox, *arguments: str, **variables: Any) -> list[float]:
-    """The seconds that each task of a playbook takes on each host, by Ansible's own callback plugin."""
+# What a pull request needs.
+SHOP = {"project": "shop"}
+ON_BRANCH = {**SHOP, "branch": "{{ branch_name }}"}
+PULL_REQUEST = [
+    task("branch", **SHOP, name="{{ branch_name }}"),
+    task("database_user", **ON_BRANCH, name="tests"),
+    task("database", **ON_BRANCH, name="tests", owner="tests"),
+    task("connection_info", **ON_BRANCH, database="tests", dest="{{ uri_file }}"),
+]
+
+
+def run_tasks(service: Sandbox, tasks: list[Task], *arguments: str, **variables: Any) -> list[float]:
+    """The seconds that each task takes on each host, by Ansible's own callback plugin."""
     with tempfile.TemporaryDirectory() as folder:
+        playbook = Path(folder) / "playbook.json"
+        hosts = "all" if arguments else "localhost"
+        playbook.write_text(json.dumps([{"hosts": hosts, "gather_facts": False, "tasks": tasks}]))
         env = {
             **os.environ,
             "ANSIBLE_CALLBACKS_ENABLED": "ansible.builtin.junit",
@@ -103,30 +116,23 @@ def run_playbook(playbook: Path, service: Sandbox, *arguments: str, **variables:
 
 def durations(service: Sandbox, tasks: list[Task], rounds: int) -> list[float]:
     """The median seconds of each task. They run in turn, so that load on the machine affects all of them alike."""
-    with tempfile.TemporaryDirectory() as folder:
-        playbook = Path(folder) / "playbook.json"
-        # The first round fills Ansible's caches.
-        repeated = [{**each, "no_log": True} for _round in range(rounds + 1) for each in tasks]
-        playbook.write_text(json.dumps([{"hosts": "localhost", "gather_facts": False, "tasks": repeated}]))
-        seconds = run_playbook(playbook, service)[len(tasks) :]
+    # The first round fills Ansible's caches.
+    repeated = [{**each, "no_log": True} for _round in range(rounds + 1) for each in tasks]
+    seconds = run_tasks(service, repeated)[len(tasks) :]
     return [median(seconds[number :: len(tasks)]) for number in range(len(tasks))]
 
 
 def on_hosts(service: Sandbox, task: Task) -> float:
     """The median seconds until the task has run on all of HOSTS hosts, which are this machine."""
-    with tempfile.TemporaryDirectory() as folder:
-        playbook = Path(folder) / "playbook.json"
-        playbook.write_text(json.dumps([{"hosts": "all", "gather_facts": False, "tasks": [task]}]))
-        hosts = "".join(f"host{number}," for number in range(HOSTS))
-        arguments = ("--connection=local", f"--forks={FORKS}", f"--inventory={hosts}")
-        return median(max(run_playbook(playbook, service, *arguments)) for _round in range(LONG_ROUNDS))
+    hosts = "".join(f"host{number}," for number in range(HOSTS))
+    arguments = ("--connection=local", f"--forks={FORKS}", f"--inventory={hosts}")
+    return median(max(run_tasks(service, [task], *arguments)) for _round in range(LONG_ROUNDS))
 
 
 def pull_request(service: Sandbox, folder: Path, number: int) -> float:
     """The seconds of C(ansible-playbook) for the branch, the user, the database and the connection string of a pull request."""
-    variables = {"branch_name": f"pr-{number}", "uri_file": f"{folder}/pr-{number}.url"}
     started = time.monotonic()
-    run_playbook(HERE / "pull_request.yml", service, project_name="shop", **variables)
+    run_tasks(service, PULL_REQUEST, branch_name=f"pr-{number}", uri_file=f"{folder}/pr-{number}.url")
     return time.monotonic() - started
 
 
