@@ -44,27 +44,22 @@ from ansible_collections.clouddb.control.tests.unit.support.scripted_service imp
 
 SHOP = "wispy-lake-12345678"
 ROTATION = {"name": "deploy-{timestamp}", "run": "run", "confirmations": []}
-DEPLOYMENT = {
-    "run": "run",
-    "host": "web1",
-    "hosts": ["web1", "web2"],
-    "older_keys": [],
-    "host_lists": [],
-    "key": "the-secret",
-    "key_id": 1,
-    "fingerprint": "none",
-}
+PLAN = {"step": "plan", **ROTATION}
+UNRECORDED = {"foreign_key": True, "hosts": ["web1"], "max_age": 0, "inspected": {"web1": {}}}
+HOSTS = {"host": "web1", "hosts": ["web1", "web2"], "older_keys": [], "host_lists": []}
+DEPLOY = {"step": "deploy", "run": "run", **HOSTS, "key": "the-secret", "key_id": 1, "fingerprint": "none"}
 FILES = {"dest": "web1.key", "record": "web1.rotation"}
 CREATE_BRANCH = {"method": "POST", "path": f"projects/{SHOP}/branches", "body": {"branch": {"name": "preview"}}}
 FIND_BRANCH = {**CREATE_BRANCH, "find": {"list": "branches", "match": {"name": "preview"}}}
 CHANGE_BRANCH = {**FIND_BRANCH, "method": "PATCH", "path": f"projects/{SHOP}/branches/{{id}}"}
-RENAME_BRANCH = {**CHANGE_BRANCH, "body": {"branch": {"name": "review"}}}
+RENAME_BRANCH = {**CHANGE_BRANCH, "body": {"branch": {"name": "review"}}, "timeline": [[0, "finished"]]}
+MISSPELT_BRANCH = {**CHANGE_BRANCH, "method": "DELETE", "find": {"list": "branches", "match": {"nmae": "preview"}}}
+LOWER_CASE = {"kind": "normalized_name", "lower_case": True, "method": "POST"}
+IGNORED = {"kind": "ignored_change", "method": "PATCH"}
 # Without a compute, and ready at once.
 READY_BRANCH = {"body": {"branch": {"name": "preview"}, "endpoints": []}, "timeline": [[0, "finished"]], "timeout": 5}
-UPPER_CASE = {
-    "body": {"branch": {"name": "PR-1"}, "endpoints": []},
-    "find": {"list": "branches", "match": {"name": "PR-1"}},
-}
+PR_1 = {"name": "PR-1"}
+UPPER_CASE = {"body": {"branch": PR_1, "endpoints": []}, "find": {"list": "branches", "match": PR_1}}
 UNKNOWN_OPERATION = {"operations": [{"id": "op", "project_id": SHOP}]}
 CONTROLLER_FILES = [
     *CHECKOUT.glob("roles/*/tasks/*.yml"),
@@ -102,7 +97,7 @@ CASES: list[tuple[ModuleType, dict[str, Any], dict[str, Any] | None]] = [
     (project_info, {}, {"kind": "status", "status": 429}),
     (api_key, {"name": "busy"}, {"kind": "status", "status": 423, "method": "POST"}),
     (project_info, {}, {"kind": "unavailable_projects", "ids": [SHOP]}),
-    (api_key, {"name": "CI"}, {"kind": "normalized_name", "lower_case": True, "method": "POST"}),
+    (api_key, {"name": "CI"}, LOWER_CASE),
     (api_key, {"name": "deploy", "dest": "deploy.key"}, None),
     (api_key, {"name": "deploy", "dest": "refused.key"}, None),
     (api_key, {"name": "deploy", "dest": "app.env"}, None),
@@ -115,57 +110,30 @@ CASES: list[tuple[ModuleType, dict[str, Any], dict[str, Any] | None]] = [
     (api_key_policy, {"action": "revoke", "own_key": "nobody"}, None),
     (api_key, {"name": "other", "dest": "deploy's.key"}, None),
     (api_key, {"name": "other", "dest": "foreign.key"}, None),
-    (api_key_rotation, {"step": "plan", **ROTATION, "play_hosts": ["web2"], "inspected": {"web1": FILES}}, None),
-    (api_key_rotation, {"step": "plan", **ROTATION, "foreign_key": True}, None),
-    (
-        api_key_rotation,
-        {
-            "step": "plan",
-            **ROTATION,
-            "foreign_key": True,
-            "hosts": ["web1"],
-            "max_age": 0,
-            "inspected": {"web1": {}},
-        },
-        None,
-    ),
+    (api_key_rotation, {**PLAN, "play_hosts": ["web2"], "inspected": {"web1": FILES}}, None),
+    (api_key_rotation, {**PLAN, "foreign_key": True}, None),
+    (api_key_rotation, {**PLAN, **UNRECORDED}, None),
     (api_key_rotation, {"step": "revoke", **ROTATION, "play_hosts": ["web1"], "unused_key": True}, None),
     (api_key_rotation, {"step": "roll_back", **ROTATION, "key_id": 1, "key": "the-secret"}, None),
-    (api_key_deployment, {"step": "deploy", **DEPLOYMENT}, None),
-    (api_key_deployment, {"step": "deploy", **DEPLOYMENT, "host": "web2", "record": "web1.rotation"}, None),
+    (api_key_deployment, DEPLOY, None),
+    (api_key_deployment, {**DEPLOY, "host": "web2", "record": "web1.rotation"}, None),
     (project_info, {"name": "shpo", "required": True}, None),
     (operation_info, {"project": "shpo"}, None),
     (api_request, {**CREATE_BRANCH, "lock_timeout": 1}, {"kind": "status", "status": 423, "method": "POST"}),
     (api_request, CREATE_BRANCH, {"kind": "lost_answer", "method": "POST"}),
     (api_request, FIND_BRANCH, {"kind": "reset", "method": "POST"}),
     (api_request, FIND_BRANCH, {"kind": "status", "status": 409, "method": "POST"}),
-    (
-        api_request,
-        {**FIND_BRANCH, **READY_BRANCH, **UPPER_CASE},
-        {"kind": "normalized_name", "lower_case": True, "method": "POST"},
-    ),
+    (api_request, {**FIND_BRANCH, **READY_BRANCH, **UPPER_CASE}, LOWER_CASE),
     (api_request, {**FIND_BRANCH, "timeline": [[0, "failed"]], "branch": "existing"}, None),
     (api_request, {**FIND_BRANCH, **READY_BRANCH, "branch": "deleted"}, None),
     (api_request, {**FIND_BRANCH, **READY_BRANCH}, {"kind": "list_lag", "seconds": 60, "method": "POST"}),
-    (
-        api_request,
-        {**RENAME_BRANCH, "timeline": [[0, "finished"]], "branch": "existing"},
-        {"kind": "ignored_change", "method": "PATCH"},
-    ),
+    (api_request, {**RENAME_BRANCH, "branch": "existing"}, IGNORED),
     (branch, {"project": "shop", "name": "main", "state": "absent"}, None),
     (database, {"project": "shop", "name": "orders", "owner": "app"}, None),
     (api_request, {**FIND_BRANCH, "body": {"brnch": {"name": "preview"}}}, None),
     (api_request, {**FIND_BRANCH, "body": {"branch": {"nmae": "preview"}}}, None),
     (api_request, {**FIND_BRANCH, "find": {"list": "branchs", "match": {"name": "preview"}}}, None),
-    (
-        api_request,
-        {
-            "method": "DELETE",
-            "path": f"projects/{SHOP}/branches/{{id}}",
-            "find": {"list": "branches", "match": {"nmae": "preview"}},
-        },
-        None,
-    ),
+    (api_request, MISSPELT_BRANCH, None),
     (api_request, {"path": "projects//branches"}, None),
     (operation_wait, {"timeline": [[0, "running"]], "branch": "existing", "timeout": 0}, None),
     (operation_wait, {"timeline": [[0, "failed"]], "branch": "existing"}, None),
