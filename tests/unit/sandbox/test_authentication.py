@@ -12,36 +12,11 @@ import http.client
 import json
 from urllib.parse import quote, urlsplit
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 API_KEY = "k" * 64
-PROJECT = "wispy-lake-12345678"
 METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "BREW"]
-
-
-def all_paths(service):
-    """The paths of the OpenAPI document, with parameters of existing objects, and some unknown paths."""
-    parameters = {
-        "{project_id}": PROJECT,
-        "{branch_id}": service.default_branch(),
-        "{database_name}": "clouddb",
-        "{role_name}": "clouddb_owner",
-        "{key_id}": "1",
-        "{operation_id}": "x",
-    }
-    for path in [
-        *service.ok("GET", "/openapi.json")["paths"],
-        "/openapi.json",
-        "/",
-        "/nowhere",
-        "/api/v2",
-        "/_sandbox",
-    ]:
-        for name, value in parameters.items():
-            path = path.replace(name, value)
-        yield path
 
 
 def send(service, method, target, **headers):
@@ -56,7 +31,7 @@ def send(service, method, target, **headers):
 
 def test_every_path_and_method_without_a_key_gets_401(service):
     before = service.keys()
-    paths = list(all_paths(service))
+    paths = [*service.ok("GET", "/openapi.json")["paths"], "/openapi.json", "/", "/nowhere", "/api/v2", "/_sandbox"]
     service.fault("status", status=500, times=None)
     for path in paths:
         for method in METHODS:
@@ -65,7 +40,6 @@ def test_every_path_and_method_without_a_key_gets_401(service):
             assert method == "HEAD" or json.loads(body)["code"] == "UNAUTHORIZED"
     service.ok("DELETE", "/_sandbox/faults")
     assert [key["id"] for key in service.keys()] == [key["id"] for key in before]
-    assert [project["id"] for project in service.ok("GET", "projects")["projects"]] == [PROJECT]
 
 
 segments = st.text(st.characters(exclude_categories=["Cs"])).map(lambda text: quote(text, safe=""))
@@ -93,6 +67,5 @@ def test_any_path_with_an_invalid_key_gets_401(service, method, path, authorizat
     assert send(service, method, target, Authorization=authorization.encode("latin-1"))[0].status == 401
 
 
-@pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER"])
-def test_scheme_is_case_insensitive(service, scheme):
-    assert send(service, "GET", "/api/v2/projects", Authorization=f"{scheme} {API_KEY}")[0].status == 200
+def test_scheme_is_case_insensitive(service):
+    assert send(service, "GET", "/api/v2/projects", Authorization=f"bEARER {API_KEY}")[0].status == 200
