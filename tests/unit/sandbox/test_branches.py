@@ -226,17 +226,6 @@ def test_endpoints(service):
     assert endpoints[0]["host"] == f"{endpoints[0]['id']}.aws-eu-central-1.clouddb.example"
 
 
-def test_endpoint_is_idle_while_it_is_suspended(service):
-    """The platform suspends it after 300 seconds, and starts it two hours after its last use."""
-    states = []
-    for seconds in (299, 1, 6899, 1):
-        service.advance(seconds)
-        states += [
-            endpoint["current_state"] for endpoint in service.ok("GET", f"projects/{PROJECT}/endpoints")["endpoints"]
-        ]
-    assert states == ["active", "idle", "idle", "active"]
-
-
 # Each changes the branch at `{branch}`, which has the database and the role of its project.
 WRITES = [
     ("PATCH", "{branch}", {"branch": {"name": "x"}}),
@@ -277,33 +266,6 @@ def test_changes_of_databases_and_roles_start_apply_config(service, method, path
     idle = service.create_finished_branch(endpoints=[])
     (operation,) = service.ok(method, path.format(branch=idle), json=body)["operations"]
     assert "endpoint_id" not in operation
-
-
-@pytest.mark.parametrize(
-    "method, path, body",
-    [
-        *WRITES,
-        ("GET", "{branch}", None),
-        ("GET", "{branch}/databases", None),
-        ("GET", "{branch}/databases/clouddb", None),
-        ("GET", "{branch}/endpoints", None),
-        ("GET", "{branch}/roles", None),
-        ("GET", "{branch}/roles/clouddb_owner", None),
-        ("GET", "{branch}/roles/clouddb_owner/reveal_password", None),
-    ],
-)
-def test_unknown_project_and_branch_get_404(service, method, path, body):
-    """Except that the deletion of an unknown branch gets 204."""
-    other = service.ok("POST", "projects", json={"project": {}})["branch"]["id"]
-    missing = (204, "") if (method, path) == ("DELETE", "{branch}") else (404, "NOT_FOUND")
-    for branch, expected in (
-        (f"projects/none/branches/{service.default_branch()}", (404, "NOT_FOUND")),
-        (f"{BRANCHES}/none", missing),
-        (f"{BRANCHES}/{other}", missing),
-    ):
-        response = service.request(method, path.format(branch=branch), json=body)
-        assert (response.status_code, response.json()["code"] if response.content else "") == expected
-    assert service.ok("GET", f"projects/{PROJECT}/branches")["branches"]
 
 
 @pytest.mark.parametrize("below", ["", "/databases/clouddb", "/roles/clouddb_owner"])

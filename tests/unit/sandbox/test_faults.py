@@ -14,8 +14,6 @@ import pytest
 import requests
 
 PROJECT = "wispy-lake-12345678"
-
-
 MAX_WAIT = 60  # seconds; enough for a busy machine
 
 
@@ -216,7 +214,7 @@ class TestFaultRules:
             ("GET", f"projects/{PROJECT}/operations/x"),
         ) == [200, 503, 405, 404]
 
-    @pytest.mark.parametrize("path", ["projects", "/projects", "/api/v2/projects", "*projects"])
+    @pytest.mark.parametrize("path", ["projects", "/api/v2/projects", "*projects"])
     def test_path_is_below_the_base_path_in_every_notation(self, service, path):
         service.fault("status", status=503, path=path, times=None)
         assert self.statuses(service, ("GET", "projects"), ("GET", "api_keys")) == [503, 200]

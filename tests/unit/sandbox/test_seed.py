@@ -208,7 +208,6 @@ class TestGenerated:
         ({"api_keys": [{"name": "ci", "key": "short"}]}, "api_keys.0.key: String should have at least 16"),
         ({"api_keys": [{"name": "ci", "key": "a key with white space"}]}, "api_keys.0.key: "),
         ({"projects": [{"id": "my project"}]}, "projects.0.id: "),
-        ({"api_keys": [{"name": "ci", "last_used": "once"}]}, "api_keys.0.last_used: must be a number of seconds, or"),
         (
             {"api_keys": [{"name": "ci", "age": "2d", "last_used": "3d"}]},
             "api_keys.0: .*last_used must not be longer ago than age",
