@@ -20,8 +20,8 @@ from ansible_collections.clouddb.control.plugins.module_utils._http.connection i
 from ansible_collections.clouddb.control.plugins.module_utils._http.errors import StatusError
 from ansible_collections.clouddb.control.plugins.module_utils._http.response import Response
 from ansible_collections.clouddb.control.plugins.module_utils._http.session import RawResponse, Request
-from ansible_collections.clouddb.control.plugins.module_utils._keys.keys import CreatedKey, NamedKeys, create_key
-from ansible_collections.clouddb.control.plugins.module_utils._keys.scope import ACCOUNT
+from ansible_collections.clouddb.control.plugins.module_utils._keys.keys import CreatedKey
+from ansible_collections.clouddb.control.plugins.module_utils._rotation.deployment import Found, NewKey
 from ansible_collections.clouddb.control.plugins.module_utils._secrets import encodings
 from ansible_collections.clouddb.control.plugins.modules import api_request
 from ansible_collections.clouddb.control.tests.unit.support.each_module import EACH_MODULE, name_of
@@ -46,19 +46,6 @@ def test_echoed_keys_are_redacted(serve: Serve, encoding: str) -> None:
         served.client.get("projects")
     assert error.value.details["message"] == "what is ********?"
     assert_no_key(str(error.value.as_result()))
-
-
-def test_errors_do_not_quote_other_keys_of_the_task(serve: Serve) -> None:
-    created, read, short = "created-0123456789", "read-0123456789", "short"
-    refusal = {"message": f"not {created}, {read} or {short}", "code": created}
-    served = serve(reply({"id": 7, "key": created}, 201), reply(refusal, 500), api_retries=0)
-    create_key(served.client, NamedKeys("deploy", ACCOUNT, []))
-    served.client.with_api_key(read)
-    served.client.with_api_key(short)
-    with pytest.raises(StatusError) as error:
-        served.client.delete("api_keys", 7)
-    assert error.value.details["message"] == "not ********, ******** or short"
-    assert created not in str(error.value.as_result())
 
 
 def test_neither_client_quotes_the_key_of_the_other(serve: Serve) -> None:
@@ -118,6 +105,8 @@ def test_syslog_has_options_but_not_the_key(
     [
         Connection("https://control.example.com", SPECIAL_KEY),
         CreatedKey(SPECIAL_KEY, {"id": 7}),
+        NewKey(7, SPECIAL_KEY, [], {}),
+        Found(SPECIAL_KEY, None),
         RawResponse(200, {}, SPECIAL_KEY.encode(), 1, False),
         Response({"key": SPECIAL_KEY}, Request("POST", "/api_keys", "request")),
     ],
