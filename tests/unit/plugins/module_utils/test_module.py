@@ -140,23 +140,6 @@ def test_secrets_are_registered_and_their_values_returned(fails: bool) -> None:
         assert secret not in outcome.printed
 
 
-def test_no_more_of_ansible_is_used_than_stays() -> None:
-    """C(remove_values) is deprecated in ansible-core 2.22, and missing from 2.25 on."""
-    assert "remove_values" not in Path(_module.__file__).read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize("api_key", ["secret-0123456789", " secret-0123456789\n"])
-@pytest.mark.parametrize("fails", [False, True])
-def test_key_is_censored_in_results_and_errors(api_key: str, fails: bool) -> None:
-    def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
-        echo = {"echo": [f"Bearer {client.connection.api_key}"]}
-        if fails:
-            raise ClouddbError("unexpected", f"failed with {client.connection.api_key}", result=echo)
-        return echo
-
-    assert "secret-0123456789" not in outcome_of(run, api_key=api_key).printed
-
-
 def test_unexpected_errors_fail_the_task_with_the_key_censored() -> None:
     api_key = """odd"key\\with%all+kinds/of='signs'0123456789"""
 

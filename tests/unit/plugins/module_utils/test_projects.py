@@ -87,9 +87,3 @@ def test_invalid_query_raises(query: dict[str, Any]) -> None:
     with pytest.raises(InvalidOption) as error:
         checked_query({"query": query})
     assert error.value.details == {"option": "query"}
-
-
-@pytest.mark.parametrize("project_id", ["..", "a/b", "{{ x }}", "x" * 129])
-def test_id_that_is_not_an_id_raises(serve: Serve, project_id: str) -> None:
-    with pytest.raises(UnexpectedResponse):
-        list_projects(serve(page("projects", [{"id": project_id}])).client)

@@ -142,11 +142,6 @@ def test_unsupported_json(text: str, problem: str) -> None:
     assert str(error.value) == problem
 
 
-@pytest.mark.parametrize("number", [2**63 - 1, -(2**63)])
-def test_the_largest_numbers(number: int) -> None:
-    assert decode(str(number)) == number
-
-
 def test_escaped_characters_may_be_in_two_halves() -> None:
     assert decode(rb'["\ud83d\ude00"]') == ["\N{GRINNING FACE}"]
 

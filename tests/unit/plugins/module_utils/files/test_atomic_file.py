@@ -190,14 +190,6 @@ def test_a_mounted_file_is_overwritten_only_with_unsafe_writes(mounted: Path) ->
     assert os.listdir(mounted.parent) == ["f"]
 
 
-def test_all_hard_links_get_the_content_with_unsafe_writes(target: Path) -> None:
-    other = target.with_name("other")
-    os.link(target, other)
-    replace(target, b"new", unsafe_writes=True)
-    assert (target.read_bytes(), other.read_bytes()) == (b"new", b"new")
-    assert sorted(os.listdir(target.parent)) == ["f", "other"]
-
-
 def test_a_file_that_is_overwritten_never_has_a_part_of_a_secret(
     mounted: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

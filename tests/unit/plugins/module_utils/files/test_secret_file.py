@@ -94,18 +94,6 @@ def test_the_directory_must_be_writable(file: SecretFile, monkeypatch: pytest.Mo
         file.check()
 
 
-@pytest.mark.parametrize("check_mode", [False, True])
-def test_a_file_with_several_hard_links_is_only_overwritten(file: SecretFile, key: Path, check_mode: bool) -> None:
-    """Otherwise, its other names would keep the old secret."""
-    other = key.with_name("other")
-    os.link(key, other)
-    file = file._replace(check_mode=check_mode)
-    file.check_path()
-    with pytest.raises(InvalidOption, match="^dest: .*/key has 2 hard links, .* Replace the other links"):
-        file.check()
-    file._replace(unsafe_writes=True).check()
-
-
 def test_paths_in_another_encoding_than_that_of_ansible_are_refused(
     file: SecretFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -129,13 +117,6 @@ def test_a_decimal_number_in_place_of_an_octal_one_is_refused(mode: int) -> None
     assert f"The number {mode} would be the permissions {mode:04o}." in str(refusal.value)
     assert dest_from({"dest": "key", "mode": str(mode)}, keep_attributes)
     assert dest_from({"dest": "key", "mode": int(str(mode), 8)}, keep_attributes)
-
-
-@pytest.mark.parametrize("mode", [0o1200, 0])
-def test_symbolic_mode_that_the_owner_cannot_read_is_refused(file: SecretFile, mode: int) -> None:
-    setting = file._replace(set_attributes=lambda path: bool(os.chmod(path, mode)))
-    with pytest.raises(InvalidOption, match=f"^mode: .* mode {mode:04o}\\."), setting.replacement():
-        pytest.fail("a key would be created")
 
 
 # Reading
@@ -163,16 +144,6 @@ def test_a_key_that_an_editor_has_saved_is_read(file: SecretFile, key: Path, enc
     mark = "\ufeff" if encoding.endswith(("le", "be")) else ""
     key.write_bytes(f"{mark}secret==\u200b \r\n".encode(encoding))
     assert file.read_key() == "secret=="
-
-
-@pytest.mark.parametrize("content, key_text", [(None, None), ("", ""), ("\ufeff\n", "")], ids=repr)
-def test_a_file_without_content_has_no_key(
-    file: SecretFile, key: Path, content: str | None, key_text: str | None
-) -> None:
-    key.unlink()
-    if content is not None:
-        key.write_text(content, encoding="utf-8")
-    assert file.read_key() == key_text
 
 
 @pytest.mark.parametrize(
