@@ -1,6 +1,6 @@
 # Copyright (c) clouddb.control contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The checks that a response has the shape that api.md describes."""
+"""Paged lists are read to their end, and a list that is not complete or a response of another shape raises an error."""
 
 from __future__ import annotations
 
@@ -9,9 +9,129 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils._http.errors import UnexpectedResponse
+from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
+from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
+from ansible_collections.clouddb.control.plugins.module_utils._http.errors import (
+    NotFound,
+    StatusError,
+    UnexpectedResponse,
+)
+from ansible_collections.clouddb.control.plugins.module_utils._http.pages import pages
 from ansible_collections.clouddb.control.plugins.module_utils._http.response import Response
 from ansible_collections.clouddb.control.plugins.module_utils._http.session import Request
+from ansible_collections.clouddb.control.tests.unit.support.scripted_client import Serve, page
+from ansible_collections.clouddb.control.tests.unit.support.scripted_service import Reply, reply
+
+
+def things(*ids: str, cursor: str | None = None) -> Reply:
+    return page("things", [{"id": thing} for thing in ids], cursor)
+
+
+def read(client: Client, **options: Any) -> list[list[str]]:
+    """The ids on each page."""
+    return [
+        [item["id"] for item in a_page.items] for a_page in pages(client, "things", field="things", id=str, **options)
+    ]
+
+
+def test_a_short_page_does_not_end_the_list(serve: Serve) -> None:
+    served = serve(
+        things("a", "b", cursor="1"), things("c", cursor="2"), things("d", "e", cursor="3"), things(cursor="4")
+    )
+    assert read(served.client, page_size=2) == [["a", "b"], ["c"], ["d", "e"], []]
+
+
+def test_requests_carry_limit_query_and_cursor(serve: Serve) -> None:
+    served = serve(things("a", cursor="1"), things("b", cursor="2"), things("c"))
+    read(served.client, page_size=7, query={"org_id": "o", "tag": ["x", "y"]})
+    query = [("org_id", "o"), ("tag", "x"), ("tag", "y"), ("limit", "7")]
+    assert [request.query for request in served.requests] == [
+        query,
+        [*query, ("cursor", "1")],
+        [*query, ("cursor", "2")],
+    ]
+
+
+@pytest.mark.parametrize(
+    "pagination",
+    [
+        {},
+        {"pagination": None},
+        {"pagination": {}},
+        {"pagination": {"cursor": None}},
+        {"pagination": {"cursor": ""}},
+        {"pagination": {"next": "1"}},
+    ],
+)
+def test_a_page_without_cursor_ends_the_list(serve: Serve, pagination: dict[str, Any]) -> None:
+    served = serve(things("a", cursor="1"), reply({"things": [{"id": "b"}], **pagination}))
+    assert read(served.client) == [["a"], ["b"]]
+
+
+def test_objects_without_an_id_are_unique_by_all_their_fields(serve: Serve) -> None:
+    """Whatever the order of their fields, and an id that is neither a string nor a number is no id."""
+    one, same, two, three = {"a": 1, "b": 2}, {"b": 2, "a": 1}, {"a": 1, "b": 3}, {"id": None, "a": 1}
+    served = serve(page("things", [one, two], "1"), page("things", [same, three], "2"), page("things", [three, two]))
+    found = [a_page.items for a_page in pages(served.client, "things", field="things")]
+    assert found == [[one, two], [three], []]
+
+
+@pytest.mark.parametrize(
+    "broken, error_class",
+    [
+        (reply({"message": "oh"}, 500), StatusError),
+        (reply({}, 404), NotFound),
+        (reply(b"<html>"), UnexpectedResponse),
+        (reply({"things": None}), UnexpectedResponse),
+        (reply({"things": [{"name": "no id"}]}), UnexpectedResponse),
+    ],
+)
+@pytest.mark.parametrize("valid_pages", [0, 2])
+def test_a_failed_page_fails_the_list(
+    serve: Serve, valid_pages: int, broken: Reply, error_class: type[ClouddbError]
+) -> None:
+    valid = [things(f"item-{number}", cursor=f"{number}") for number in range(valid_pages)]
+    with pytest.raises(error_class):
+        read(serve(*valid, broken, api_retries=0).client)
+
+
+@pytest.mark.parametrize("pagination", [{"cursor": 5}, {"cursor": {}}, "1"])
+def test_a_cursor_of_another_type_raises_an_error(serve: Serve, pagination: Any) -> None:
+    with pytest.raises(UnexpectedResponse):
+        read(serve(reply({"things": [{"id": "a"}], "pagination": pagination})).client)
+
+
+@pytest.mark.parametrize("pagination", [{"next": "n+1"}, {"cursor": "", "next": "n+1"}])
+def test_the_cursor_may_be_named_next(serve: Serve, pagination: dict[str, Any]) -> None:
+    served = serve(reply({"things": [{"id": "a"}], "pagination": pagination}), things("b"))
+    assert read(served.client) == [["a"], ["b"]]
+    assert served.requests[1].query == [("cursor", "n+1")]
+
+
+@pytest.mark.parametrize(
+    "signs",
+    [
+        # https://github.com/openai/openai-node/pull/2561, https://github.com/openfga/go-sdk/pull/38
+        {"has_more": True},
+        {"pagination": {"hasMore": True}},
+        {"next_page_token": "x"},
+        {"pagination": {"cursor": None, "nextCursor": "x"}},
+        {"next": "https://control.example.com/things?page=2"},
+    ],
+)
+def test_a_list_that_goes_on_without_a_cursor_is_not_complete(serve: Serve, signs: dict[str, Any]) -> None:
+    with pytest.raises(UnexpectedResponse):
+        read(serve(reply({"things": [{"id": "a"}], **signs})).client)
+
+
+@pytest.mark.parametrize(
+    "signs", [{"has_more": False}, {"next": None}, {"nextCursor": ""}, {"pagination": {"next": ""}}]
+)
+def test_a_list_that_says_that_it_ends_is_complete(serve: Serve, signs: dict[str, Any]) -> None:
+    assert read(serve(reply({"things": [{"id": "a"}], **signs})).client) == [["a"]]
+
+
+# The shape of a response, as api.md describes it
 
 
 def response(body: Any) -> Response:
