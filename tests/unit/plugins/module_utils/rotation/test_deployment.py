@@ -52,6 +52,8 @@ def account() -> SimulatedAccount:
 class Deployment:
     """A host with a file and a record in a folder, and the steps of one run on it."""
 
+    old: NewKey
+
     def __init__(
         self, account: SimulatedAccount, folder: Path, run: str = "run", name: str = "web1", check: bool = False
     ):
@@ -100,45 +102,44 @@ def host(account: SimulatedAccount, tmp_path: Path) -> Deployment:
 
 
 @pytest.fixture
-def rotated(host: Deployment, account: SimulatedAccount, tmp_path: Path) -> tuple[Deployment, NewKey]:
-    """A host in a second run, and the key that the first one deployed."""
-    key = host.rotate()
-    return Deployment(account, tmp_path, "run 2"), key
+def rotated(host: Deployment, account: SimulatedAccount, tmp_path: Path) -> Deployment:
+    """A host in a second run; the first one has deployed its C(old) key."""
+    old = host.rotate()
+    rotated = Deployment(account, tmp_path, "run 2")
+    rotated.old = old
+    return rotated
 
 
 @pytest.mark.parametrize("content", ["garbage", "", None])
-def test_confirmation_shows_an_edited_file(rotated: tuple[Deployment, NewKey], content: str | None) -> None:
-    host, key = rotated
-    host.path.unlink()
+def test_confirmation_shows_an_edited_file(rotated: Deployment, content: str | None) -> None:
+    rotated.path.unlink()
     if content is not None:
-        host.path.write_text(content, encoding="utf-8")
-    _changed, confirmation = inspect(host.client, host.host)
+        rotated.path.write_text(content, encoding="utf-8")
+    _changed, confirmation = inspect(rotated.client, rotated.host)
     assert (confirmation.key_id, confirmation.accepted) == (None, False if content else None)
-    assert not confirmation.has_deployed(key.id)
+    assert not confirmation.has_deployed(rotated.old.id)
 
 
 @pytest.mark.parametrize("changed", ["path", "record"])
-def test_deploys_only_over_what_was_inspected(rotated: tuple[Deployment, NewKey], changed: str) -> None:
-    host, _key = rotated
-    other = Deployment(host.account, host.path.parent, "another run")
+def test_deploys_only_over_what_was_inspected(rotated: Deployment, changed: str) -> None:
+    other = Deployment(rotated.account, rotated.path.parent, "another run")
     if changed == "path":
-        host.path.write_text("edited-by-hand", encoding="utf-8")
+        rotated.path.write_text("edited-by-hand", encoding="utf-8")
     else:
         other.rotate()
-    before = host.secret
+    before = rotated.secret
     with pytest.raises(ClouddbError, match="has changed"):
-        host.deploy(host.create())
-    assert host.secret == before
+        rotated.deploy(rotated.create())
+    assert rotated.secret == before
 
 
-def test_does_not_deploy_a_key_that_the_service_rejects(rotated: tuple[Deployment, NewKey]) -> None:
-    host, key = rotated
-    new = host.create()
-    del host.account.keys[new.id]
+def test_does_not_deploy_a_key_that_the_service_rejects(rotated: Deployment) -> None:
+    new = rotated.create()
+    del rotated.account.keys[new.id]
     with pytest.raises(ClouddbError, match="does not accept"):
-        host.deploy(new)
-    assert (host.secret, inspect(host.client, host.host)[1].key_id) == (key.secret, key.id)
-    assert host.account.clock.pauses == [1.0] * 4
+        rotated.deploy(new)
+    assert (rotated.secret, inspect(rotated.client, rotated.host)[1].key_id) == (rotated.old.secret, rotated.old.id)
+    assert rotated.account.clock.pauses == [1.0] * 4
 
 
 def test_a_task_that_runs_again_after_a_lost_connection_changes_nothing(host: Deployment) -> None:
@@ -173,13 +174,12 @@ def test_attributes_that_cannot_be_set_are_noticed_at_the_inspection(host: Deplo
     assert sorted(host.path.parent.iterdir()) == before
 
 
-def test_a_file_with_several_hard_links_is_refused_at_the_inspection(rotated: tuple[Deployment, NewKey]) -> None:
+def test_a_file_with_several_hard_links_is_refused_at_the_inspection(rotated: Deployment) -> None:
     """For example in a directory with another root: the other name would keep the old key."""
-    host, key = rotated
-    os.link(host.path, host.path.with_name("other"))
+    os.link(rotated.path, rotated.path.with_name("other"))
     with pytest.raises(InvalidOption, match="key has 2 hard links"):
-        inspect(host.client, host.host)
-    assert host.secret == key.secret
+        inspect(rotated.client, rotated.host)
+    assert rotated.secret == rotated.old.secret
 
 
 def test_does_not_confirm_what_the_file_does_not_hold(host: Deployment) -> None:
@@ -196,63 +196,58 @@ def test_commit_needs_a_confirmed_deployment(host: Deployment) -> None:
     assert inspect(host.client, host.host)[1].state != COMMITTED
 
 
-def test_rollback_restores_file_and_record(rotated: tuple[Deployment, NewKey]) -> None:
-    host, old = rotated
-    os.chmod(host.path, 0o640)
-    new = host.deploy_new()
-    confirm(host.client, host.host, new)
-    is_restored, confirmation = host.roll_back(new)
+def test_rollback_restores_file_and_record(rotated: Deployment) -> None:
+    os.chmod(rotated.path, 0o640)
+    new = rotated.deploy_new()
+    confirm(rotated.client, rotated.host, new)
+    is_restored, confirmation = rotated.roll_back(new)
     assert is_restored
-    assert host.secret == old.secret
-    assert stat.S_IMODE(host.path.stat().st_mode) == 0o640
-    assert (confirmation.key_id, confirmation.state, confirmation.rolled_back) == (old.id, COMMITTED, new.id)
+    assert rotated.secret == rotated.old.secret
+    assert stat.S_IMODE(rotated.path.stat().st_mode) == 0o640
+    assert (confirmation.key_id, confirmation.state, confirmation.rolled_back) == (rotated.old.id, COMMITTED, new.id)
     assert confirmation.return_sha256 is None
 
 
-def test_rollback_keeps_the_new_key_if_the_previous_one_is_revoked(rotated: tuple[Deployment, NewKey]) -> None:
-    host, old = rotated
-    new = host.deploy_new()
-    del host.account.keys[old.id]
-    is_restored, confirmation = host.roll_back(new)
-    assert (is_restored, host.secret, confirmation.sha256) == (False, new.secret, checksum(new.secret))
+def test_rollback_keeps_the_new_key_if_the_previous_one_is_revoked(rotated: Deployment) -> None:
+    new = rotated.deploy_new()
+    del rotated.account.keys[rotated.old.id]
+    is_restored, confirmation = rotated.roll_back(new)
+    assert (is_restored, rotated.secret, confirmation.sha256) == (False, new.secret, checksum(new.secret))
     assert confirmation.rolled_back is None
 
 
 @pytest.mark.parametrize("step", ["inspect", "deploy", "confirm", "commit", "roll_back"])
-def test_no_step_changes_a_file_that_holds_more_than_a_key(rotated: tuple[Deployment, NewKey], step: str) -> None:
-    host, _old = rotated
-    new = host.create()
+def test_no_step_changes_a_file_that_holds_more_than_a_key(rotated: Deployment, step: str) -> None:
+    new = rotated.create()
     if step != "deploy":
-        host.deploy(new)
+        rotated.deploy(new)
     content = f"CLOUDDB_API_KEY={new.secret}\nOTHER=1\n"
-    host.path.write_text(content, encoding="utf-8")
+    rotated.path.write_text(content, encoding="utf-8")
     steps: dict[str, Callable[[], object]] = {
-        "inspect": lambda: inspect(host.client, host.host),
-        "deploy": lambda: host.deploy(new),
-        "confirm": lambda: confirm(host.client, host.host, new),
-        "commit": lambda: commit(host.client, host.host, new.id, new),
-        "roll_back": lambda: host.roll_back(new),
+        "inspect": lambda: inspect(rotated.client, rotated.host),
+        "deploy": lambda: rotated.deploy(new),
+        "confirm": lambda: confirm(rotated.client, rotated.host, new),
+        "commit": lambda: commit(rotated.client, rotated.host, new.id, new),
+        "roll_back": lambda: rotated.roll_back(new),
     }
     with pytest.raises(SecretFileError, match="^dest: .*/key must hold a key and nothing else, but it assigns a value"):
         steps[step]()
-    assert host.secret == content
+    assert rotated.secret == content
 
 
-def test_rollback_keeps_a_key_to_which_another_run_has_returned(rotated: tuple[Deployment, NewKey]) -> None:
-    host, _old = rotated
-    new = host.deploy_new()
-    other_run = Deployment(host.account, host.path.parent, "another run")
+def test_rollback_keeps_a_key_to_which_another_run_has_returned(rotated: Deployment) -> None:
+    new = rotated.deploy_new()
+    other_run = Deployment(rotated.account, rotated.path.parent, "another run")
     other = other_run.deploy_new()
     other_run.roll_back(other)
-    is_restored, confirmation = host.roll_back(new)
-    assert (is_restored, host.secret, confirmation.sha256) == (False, new.secret, checksum(new.secret))
+    is_restored, confirmation = rotated.roll_back(new)
+    assert (is_restored, rotated.secret, confirmation.sha256) == (False, new.secret, checksum(new.secret))
 
 
-def test_committed_key_is_not_rolled_back(rotated: tuple[Deployment, NewKey]) -> None:
-    host, _old = rotated
-    new = host.rotate()
-    is_restored, confirmation = host.roll_back(new)
-    assert (is_restored, host.secret, confirmation.key_id, confirmation.rolled_back) == (
+def test_committed_key_is_not_rolled_back(rotated: Deployment) -> None:
+    new = rotated.rotate()
+    is_restored, confirmation = rotated.roll_back(new)
+    assert (is_restored, rotated.secret, confirmation.key_id, confirmation.rolled_back) == (
         False,
         new.secret,
         new.id,
@@ -280,93 +275,83 @@ def test_key_that_was_rolled_back_is_not_deployed(host: Deployment, has_key: boo
     assert host.secret == before
 
 
-def test_interrupted_deployment_is_known_as_the_previous_key(rotated: tuple[Deployment, NewKey]) -> None:
-    host, old = rotated
+def test_interrupted_deployment_is_known_as_the_previous_key(rotated: Deployment) -> None:
     interrupt = mock.Mock(side_effect=KeyboardInterrupt)
     with mock.patch.object(Host, "write_secret", interrupt), pytest.raises(KeyboardInterrupt):
-        host.deploy(host.create())
-    assert host.secret == old.secret
-    later = Deployment(host.account, host.path.parent, "run 3")
+        rotated.deploy(rotated.create())
+    assert rotated.secret == rotated.old.secret
+    later = Deployment(rotated.account, rotated.path.parent, "run 3")
     assert later.inspected.key_id is None
     new = later.deploy_new()
     _is_restored, confirmation = later.roll_back(new)
-    assert (later.secret, confirmation.key_id) == (old.secret, old.id)
+    assert (later.secret, confirmation.key_id) == (rotated.old.secret, rotated.old.id)
 
 
-def test_each_host_records_which_older_keys_were_deployed_to_it(rotated: tuple[Deployment, NewKey]) -> None:
-    host, old = rotated
-    others = [host.create() for _number in range(2)]
-    older = {key.id: KnownKey(key.hosts, checksum(key.secret)) for key in (old, *others)}
-    new = host.create()._replace(older_keys=older)
-    host.deploy(new)
-    known_keys = confirm(host.client, host.host, new).known_keys
-    assert {key_id for key_id, key in known_keys.items() if key.confirmed} == {old.id, new.id}
+def test_each_host_records_which_older_keys_were_deployed_to_it(rotated: Deployment) -> None:
+    others = [rotated.create() for _number in range(2)]
+    older = {key.id: KnownKey(key.hosts, checksum(key.secret)) for key in (rotated.old, *others)}
+    new = rotated.create()._replace(older_keys=older)
+    rotated.deploy(new)
+    known_keys = confirm(rotated.client, rotated.host, new).known_keys
+    assert {key_id for key_id, key in known_keys.items() if key.confirmed} == {rotated.old.id, new.id}
     assert set(known_keys) == {*older, new.id}
 
 
 @pytest.mark.parametrize("content", [None, "edited-by-hand"])
-def test_a_key_that_was_rolled_back_is_no_longer_recorded_as_deployed(
-    rotated: tuple[Deployment, NewKey], content: str | None
-) -> None:
+def test_a_key_that_was_rolled_back_is_no_longer_recorded_as_deployed(rotated: Deployment, content: str | None) -> None:
     """And a file that somebody has edited is kept."""
-    host, old = rotated
-    new = host.deploy_new()
-    assert confirm(host.client, host.host, new).known_keys[new.id].confirmed
+    new = rotated.deploy_new()
+    assert confirm(rotated.client, rotated.host, new).known_keys[new.id].confirmed
     if content is not None:
-        host.path.write_text(content, encoding="utf-8")
-    is_restored, confirmation = host.roll_back(new)
-    assert (is_restored, host.secret) == ((False, content) if content else (True, old.secret))
+        rotated.path.write_text(content, encoding="utf-8")
+    is_restored, confirmation = rotated.roll_back(new)
+    assert (is_restored, rotated.secret) == ((False, content) if content else (True, rotated.old.secret))
     assert (confirmation.known_keys[new.id].confirmed, confirmation.rolled_back) == (False, new.id)
 
 
 @pytest.mark.parametrize("is_copied", [False, True])
-def test_a_record_of_another_file_is_none(rotated: tuple[Deployment, NewKey], is_copied: bool) -> None:
+def test_a_record_of_another_file_is_none(rotated: Deployment, is_copied: bool) -> None:
     """The file with the former path may still be read."""
-    host, old = rotated
-    moved = host.path.with_name("new")
+    moved = rotated.path.with_name("new")
     if is_copied:
-        moved.write_text(old.secret, encoding="utf-8")
-    moved_host = host.host._replace(file=host.file._replace(path=str(moved)))
-    _changed, confirmation = inspect(host.client, moved_host)
+        moved.write_text(rotated.old.secret, encoding="utf-8")
+    moved_host = rotated.host._replace(file=rotated.file._replace(path=str(moved)))
+    _changed, confirmation = inspect(rotated.client, moved_host)
     assert (confirmation.key_id, confirmation.state, confirmation.known_keys) == (None, None, {})
     # Without a file, only the tasks are known.
-    _changed, confirmation = inspect(host.client, host.host._replace(file=None))
+    _changed, confirmation = inspect(rotated.client, rotated.host._replace(file=None))
     assert (confirmation.key_id, confirmation.known_keys) == (None, {})
 
 
-def test_a_record_of_version_1_1_0_is_about_any_file(rotated: tuple[Deployment, NewKey]) -> None:
-    host, old = rotated
-    former = record_of(host)
+def test_a_record_of_version_1_1_0_is_about_any_file(rotated: Deployment) -> None:
+    former = record_of(rotated)
     del former["path"], former["host"]
-    host.record.write_text(json.dumps(former), encoding="utf-8")
-    assert inspect(host.client, host.host)[1].key_id == old.id
+    rotated.record.write_text(json.dumps(former), encoding="utf-8")
+    assert inspect(rotated.client, rotated.host)[1].key_id == rotated.old.id
 
 
 @pytest.mark.parametrize("content", ["[]", "[" * 60_000, "another secret"])
-def test_file_that_is_no_record_is_kept(rotated: tuple[Deployment, NewKey], content: str) -> None:
-    host, _key = rotated
-    host.record.write_text(content, encoding="utf-8")
+def test_file_that_is_no_record_is_kept(rotated: Deployment, content: str) -> None:
+    rotated.record.write_text(content, encoding="utf-8")
     with pytest.raises(SecretFileError, match="is not the record of a deployment"):
-        inspect(host.client, host.host)
-    assert host.record.read_text(encoding="utf-8") == content
+        inspect(rotated.client, rotated.host)
+    assert rotated.record.read_text(encoding="utf-8") == content
 
 
-def test_record_of_another_user_is_refused(rotated: tuple[Deployment, NewKey]) -> None:
-    host, _key = rotated
+def test_record_of_another_user_is_refused(rotated: Deployment) -> None:
     if os.geteuid() == 0:
-        os.chown(host.record, 65534, -1)
+        os.chown(rotated.record, 65534, -1)
     else:
-        host.record.chmod(0o622)
+        rotated.record.chmod(0o622)
     with pytest.raises(SecretFileError, match="belongs to another user, or others may write to it"):
-        inspect(host.client, host.host)
+        inspect(rotated.client, rotated.host)
 
 
-def test_record_needs_a_file_of_its_own(rotated: tuple[Deployment, NewKey]) -> None:
-    host, key = rotated
-    same = host.host._replace(record=host.file._replace(option="record"))
+def test_record_needs_a_file_of_its_own(rotated: Deployment) -> None:
+    same = rotated.host._replace(record=rotated.file._replace(option="record"))
     with pytest.raises(InvalidOption, match="record: .* is the path of dest"):
-        inspect(host.client, same)
-    assert host.secret == key.secret
+        inspect(rotated.client, same)
+    assert rotated.secret == rotated.old.secret
 
 
 def test_without_a_file_the_run_that_deploys_confirms(account: SimulatedAccount) -> None:
@@ -383,15 +368,14 @@ def test_without_a_file_the_run_that_deploys_confirms(account: SimulatedAccount)
     assert commit(client, host, key_id, None).key_id is None
 
 
-def test_check_mode_writes_nothing(rotated: tuple[Deployment, NewKey]) -> None:
-    host, old = rotated
-    checking = Deployment(host.account, host.path.parent, check=True)
-    before = {path: path.read_bytes() for path in host.path.parent.iterdir()}
+def test_check_mode_writes_nothing(rotated: Deployment) -> None:
+    checking = Deployment(rotated.account, rotated.path.parent, check=True)
+    before = {path: path.read_bytes() for path in rotated.path.parent.iterdir()}
     new = checking.create()
     assert checking.deploy(new)["changed"]
     checking.roll_back(new)
-    assert commit(checking.client, checking.host, old.id, None).state == COMMITTED
-    assert {path: path.read_bytes() for path in host.path.parent.iterdir()} == before
+    assert commit(checking.client, checking.host, rotated.old.id, None).state == COMMITTED
+    assert {path: path.read_bytes() for path in rotated.path.parent.iterdir()} == before
 
 
 def record_of(host: Deployment) -> dict[str, Any]:
@@ -399,11 +383,10 @@ def record_of(host: Deployment) -> dict[str, Any]:
     return content
 
 
-def test_each_step_returns_what_the_host_holds(rotated: tuple[Deployment, NewKey]) -> None:
-    host, old = rotated
-    new = host.deploy_new("web2")
-    deployed_at = (EPOCH + timedelta(seconds=host.account.clock.elapsed + 0.001)).isoformat()
-    confirmed = confirm(host.client, host.host, new)
+def test_each_step_returns_what_the_host_holds(rotated: Deployment) -> None:
+    new = rotated.deploy_new("web2")
+    deployed_at = (EPOCH + timedelta(seconds=rotated.account.clock.elapsed + 0.001)).isoformat()
+    confirmed = confirm(rotated.client, rotated.host, new)
     assert confirmed == Confirmation(
         host="web1",
         run="run 2",
@@ -412,67 +395,64 @@ def test_each_step_returns_what_the_host_holds(rotated: tuple[Deployment, NewKey
         has_record=True,
         sha256=checksum(new.secret),
         accepted=True,
-        checked_at=host.account.now(),
+        checked_at=rotated.account.now(),
         key_id=new.id,
         state=DEPLOYED,
         deployed_at=deployed_at,
-        return_sha256=checksum(old.secret),
+        return_sha256=checksum(rotated.old.secret),
         known_keys={new.id: KnownKey(["web1", "web2"], checksum(new.secret), True)},
         fingerprint=confirmed.fingerprint,
         rolled_back=None,
     )
-    committed = commit(host.client, host.host, new.id, new)
-    assert committed == confirmed._replace(state=COMMITTED, return_sha256=None, checked_at=host.account.now())
-    _changed, inspected = inspect(host.client, host.host)
-    assert len({host.inspected.fingerprint, confirmed.fingerprint, inspected.fingerprint}) == 3
+    committed = commit(rotated.client, rotated.host, new.id, new)
+    assert committed == confirmed._replace(state=COMMITTED, return_sha256=None, checked_at=rotated.account.now())
+    _changed, inspected = inspect(rotated.client, rotated.host)
+    assert len({rotated.inspected.fingerprint, confirmed.fingerprint, inspected.fingerprint}) == 3
 
 
-def test_inspection_sets_the_attributes_of_the_file(rotated: tuple[Deployment, NewKey]) -> None:
-    host, _key = rotated
-    same = host.host._replace(file=host.file._replace(set_attributes=lambda path: path == str(host.path)))
-    assert inspect(host.client, same)[0] is True
-    assert inspect(host.client, host.host)[0] is False
+def test_inspection_sets_the_attributes_of_the_file(rotated: Deployment) -> None:
+    same = rotated.host._replace(file=rotated.file._replace(set_attributes=lambda path: path == str(rotated.path)))
+    assert inspect(rotated.client, same)[0] is True
+    assert inspect(rotated.client, rotated.host)[0] is False
 
 
-def test_records_of_each_step(rotated: tuple[Deployment, NewKey]) -> None:
-    host, old = rotated
-    before = record_of(host)
+def test_records_of_each_step(rotated: Deployment) -> None:
+    before = record_of(rotated)
     assert (before["state"], before["previous"], before["host"]) == (COMMITTED, None, "web1")
-    new = host.deploy_new()
-    assert record_of(host) == {
+    new = rotated.deploy_new()
+    assert record_of(rotated) == {
         "key_id": new.id,
         "sha256": checksum(new.secret),
         "state": DEPLOYING,
         "deployed_at": None,
         "previous": {
-            "sha256": checksum(old.secret),
+            "sha256": checksum(rotated.old.secret),
             "attributes": {"uid": os.geteuid(), "gid": os.getegid(), "mode": 0o600},
-            "key_id": old.id,
+            "key_id": rotated.old.id,
             "state": COMMITTED,
             "deployed_at": before["deployed_at"],
         },
         "keys": {str(new.id): {"hosts": ["web1"], "sha256": checksum(new.secret), "confirmed": False}},
         "rolled_back": None,
         "host": "web1",
-        "path": str(host.path),
+        "path": str(rotated.path),
     }
-    deploying = record_of(host)
-    confirmed = confirm(host.client, host.host, new)
+    deploying = record_of(rotated)
+    confirmed = confirm(rotated.client, rotated.host, new)
     keys = {str(new.id): {**deploying["keys"][str(new.id)], "confirmed": True}}
-    assert record_of(host) == {**deploying, "state": DEPLOYED, "deployed_at": confirmed.deployed_at, "keys": keys}
-    host.roll_back(new)
-    assert record_of(host) == {**before, "keys": deploying["keys"], "rolled_back": new.id}
+    assert record_of(rotated) == {**deploying, "state": DEPLOYED, "deployed_at": confirmed.deployed_at, "keys": keys}
+    rotated.roll_back(new)
+    assert record_of(rotated) == {**before, "keys": deploying["keys"], "rolled_back": new.id}
 
 
-def test_record_of_a_rollback_to_a_secret_that_is_not_known(rotated: tuple[Deployment, NewKey]) -> None:
-    host, old = rotated
-    host.record.unlink()
-    later = Deployment(host.account, host.path.parent, "run 3")
+def test_record_of_a_rollback_to_a_secret_that_is_not_known(rotated: Deployment) -> None:
+    rotated.record.unlink()
+    later = Deployment(rotated.account, rotated.path.parent, "run 3")
     new = later.deploy_new()
     confirm(later.client, later.host, new)
     later.roll_back(new)
     record = record_of(later)
-    assert later.secret == old.secret
+    assert later.secret == rotated.old.secret
     assert (record["key_id"], record["state"], record["previous"], record["rolled_back"]) == (
         new.id,
         DEPLOYING,
@@ -481,12 +461,11 @@ def test_record_of_a_rollback_to_a_secret_that_is_not_known(rotated: tuple[Deplo
     )
 
 
-def test_another_secret_is_not_restored(rotated: tuple[Deployment, NewKey]) -> None:
-    host, _old = rotated
-    new = host.deploy_new()
-    for previous in (host.create().secret, None):
-        assert roll_back(host.client, host.host, new, previous)[0] is False
-        assert host.secret == new.secret
+def test_another_secret_is_not_restored(rotated: Deployment) -> None:
+    new = rotated.deploy_new()
+    for previous in (rotated.create().secret, None):
+        assert roll_back(rotated.client, rotated.host, new, previous)[0] is False
+        assert rotated.secret == new.secret
 
 
 def test_key_that_is_revoked_before_it_is_confirmed(host: Deployment) -> None:

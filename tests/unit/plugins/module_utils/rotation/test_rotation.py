@@ -26,138 +26,163 @@ from ansible_collections.clouddb.control.plugins.modules import api_key_rotation
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EPOCH
 from ansible_collections.clouddb.control.tests.unit.support.simulated_account import SimulatedAccount
 
-Keys = tuple[SimulatedAccount, list[int]]
 WITHOUT_RECORD: dict[str, Any] = {"has_record": False, "has_file": False, "sha256": None, "known_keys": {}}
+
+
+class Keys:
+    """An account with keys, and the confirmations of the hosts web1 and web2 about them."""
+
+    def __init__(self, number: int = 0):
+        self.account = SimulatedAccount()
+        self.ids = [self.add_key() for _number in range(number)]
+
+    @property
+    def newest(self) -> int:
+        return self.ids[-1]
+
+    def add_key(self, is_used: bool = True) -> int:
+        """The id of a new key, an hour later than the last."""
+        self.account.clock.elapsed += 3600
+        key_id, secret = self.account.create(
+            f"deploy-{(EPOCH + timedelta(seconds=self.account.clock.elapsed)):%Y%m%dT%H%M%SZ}"
+        )
+        if is_used:
+            self.account.use(secret)
+        return key_id
+
+    def known(self, ids: list[int], *hosts: str) -> dict[int, KnownKey]:
+        """The keys as records have them, once their deployments were completed."""
+        names = list(hosts) or ["web1", "web2"]
+        return {key_id: KnownKey(names, checksum(self.account.secrets[key_id]), True) for key_id in ids}
+
+    def confirmation(self, host: str, key_id: int | None, **fields: Any) -> Confirmation:
+        """The confirmation of a host that is committed to this key."""
+        secret = self.account.secrets.get(key_id or 0)
+        run = run_from({"run": "run", "variables": fields.pop("variables", {})}, check_mode=False)
+        return Confirmation(
+            **{
+                "host": host,
+                "run": run.id,
+                "variables": run.variables,
+                "has_file": True,
+                "has_record": True,
+                "sha256": checksum_of(secret),
+                "accepted": secret and self.account.is_active(secret),
+                "checked_at": self.account.now(),
+                "key_id": key_id,
+                "state": "committed" if key_id else None,
+                "deployed_at": self.account.now() if key_id else None,
+                "return_sha256": None,
+                "known_keys": self.known(list(self.account.keys)),
+                "fingerprint": "",
+                "rolled_back": None,
+                **fields,
+            }
+        )
+
+    def run(self, step: str, *found: Confirmation, check_mode: bool = False, **options: Any) -> Any:
+        results = [one.as_result(id_of_list(options.get("play_hosts", ["web1", "web2"]))) for one in found]
+        params = {
+            "step": step,
+            "name": "deploy-{timestamp}",
+            "run": "run",
+            "variables": {},
+            "confirmations": [result["confirmation"] for result in results],
+            "play_hosts": ["web1", "web2"],
+            "host_lists": [text for result in results for text in result["host_lists"]],
+            "hosts": [],
+            "retired_hosts": [],
+            "own_key": None,
+            "max_age": "30d",
+            "keep": 0,
+            "grace_period": 0.0,
+            "tags": [],
+            "key_id": None,
+            "key": None,
+            "errors": {},
+            **options,
+        }
+        return api_key_rotation.run(params, self.account.client(), check_mode)
+
+    def both(self, key_id: int | None, **fields: Any) -> list[Confirmation]:
+        return [self.confirmation(host, key_id, **fields) for host in ("web1", "web2")]
+
+    def refusal(self, step: str, *found: Confirmation, **options: Any) -> ClouddbError:
+        """The error of a step that is refused, after which all keys are as before."""
+        before = list(self.account.keys)
+        with pytest.raises(ClouddbError) as error:
+            self.run(step, *found, **options)
+        assert list(self.account.keys) == before
+        return error.value
+
+    def incomplete(self, key_id: int, on: str) -> list[Confirmation]:
+        """Confirmations of the newest key, in which the deployment of C(key_id) was not completed C(on) a host, or not recorded."""
+        found = self.both(self.newest)
+        keys = dict(found[1].known_keys)
+        if on == "web2, unrecorded":
+            del keys[key_id]
+        else:
+            keys[key_id] = keys[key_id]._replace(confirmed=False)
+        return [one._replace(known_keys=keys) if on.startswith(one.host) or on == "both" else one for one in found]
+
+    def roll_back(self, *found: Confirmation, **options: Any) -> ClouddbError:
+        errors = {"web2": "Write the key: the disk is full"}
+        with pytest.raises(ClouddbError) as error:
+            self.run(
+                "roll_back", *found, key_id=self.newest, key=self.account.secrets[self.newest], errors=errors, **options
+            )
+        assert self.account.secrets[self.newest] not in str(error.value)
+        return error.value
+
+    def rolled_back(self, **fields: Any) -> list[Confirmation]:
+        free = {"rolled_back": self.newest, "tasks_rolled_back": True}
+        return self.both(self.ids[-2], **{**free, **fields})
 
 
 @pytest.fixture
 def keys() -> Keys:
     """An account with three keys that were used."""
-    account = SimulatedAccount()
-    return account, [add_key(account) for _number in range(3)]
-
-
-def add_key(account: SimulatedAccount, is_used: bool = True) -> int:
-    """The id of a new key, an hour later than the last."""
-    account.clock.elapsed += 3600
-    key_id, secret = account.create(f"deploy-{(EPOCH + timedelta(seconds=account.clock.elapsed)):%Y%m%dT%H%M%SZ}")
-    if is_used:
-        account.use(secret)
-    return key_id
-
-
-def known(account: SimulatedAccount, ids: list[int], *hosts: str) -> dict[int, KnownKey]:
-    """The keys as records have them, once their deployments were completed."""
-    names = list(hosts) or ["web1", "web2"]
-    return {key_id: KnownKey(names, checksum(account.secrets[key_id]), True) for key_id in ids}
-
-
-def confirmation(account: SimulatedAccount, host: str, key_id: int | None, **fields: Any) -> Confirmation:
-    """The confirmation of a host that is committed to this key."""
-    secret = account.secrets.get(key_id or 0)
-    run = run_from({"run": "run", "variables": fields.pop("variables", {})}, check_mode=False)
-    return Confirmation(
-        **{
-            "host": host,
-            "run": run.id,
-            "variables": run.variables,
-            "has_file": True,
-            "has_record": True,
-            "sha256": checksum_of(secret),
-            "accepted": secret and account.is_active(secret),
-            "checked_at": account.now(),
-            "key_id": key_id,
-            "state": "committed" if key_id else None,
-            "deployed_at": account.now() if key_id else None,
-            "return_sha256": None,
-            "known_keys": known(account, list(account.keys)),
-            "fingerprint": "",
-            "rolled_back": None,
-            **fields,
-        }
-    )
-
-
-def run(account: SimulatedAccount, step: str, *found: Confirmation, check_mode: bool = False, **options: Any) -> Any:
-    results = [one.as_result(id_of_list(options.get("play_hosts", ["web1", "web2"]))) for one in found]
-    params = {
-        "step": step,
-        "name": "deploy-{timestamp}",
-        "run": "run",
-        "variables": {},
-        "confirmations": [result["confirmation"] for result in results],
-        "play_hosts": ["web1", "web2"],
-        "host_lists": [text for result in results for text in result["host_lists"]],
-        "hosts": [],
-        "retired_hosts": [],
-        "own_key": None,
-        "max_age": "30d",
-        "keep": 0,
-        "grace_period": 0.0,
-        "tags": [],
-        "key_id": None,
-        "key": None,
-        "errors": {},
-        **options,
-    }
-    return api_key_rotation.run(params, account.client(), check_mode)
-
-
-def both(account: SimulatedAccount, key_id: int | None, **fields: Any) -> list[Confirmation]:
-    return [confirmation(account, host, key_id, **fields) for host in ("web1", "web2")]
-
-
-def refusal(account: SimulatedAccount, step: str, *found: Confirmation, **options: Any) -> ClouddbError:
-    """The error of a step that is refused, after which all keys are as before."""
-    before = list(account.keys)
-    with pytest.raises(ClouddbError) as error:
-        run(account, step, *found, **options)
-    assert list(account.keys) == before
-    return error.value
+    return Keys(3)
 
 
 # Plan
 
 
 def test_newest_key_that_all_hold_is_kept(keys: Keys) -> None:
-    account, ids = keys
-    first = confirmation(account, "web1", ids[-1])
-    account.clock.elapsed += 60
-    plan = run(account, "plan", first, confirmation(account, "web2", ids[-1]), grace_period=100.0)
-    assert (plan["reason"], plan["api_key"]["id"], plan["revoke"]) == ("", ids[-1], True)
+    first = keys.confirmation("web1", keys.newest)
+    keys.account.clock.elapsed += 60
+    plan = keys.run("plan", first, keys.confirmation("web2", keys.newest), grace_period=100.0)
+    assert (plan["reason"], plan["api_key"]["id"], plan["revoke"]) == ("", keys.newest, True)
     assert 99 < plan["grace_period"] <= 100  # since the latest deployment
-    older_keys = {key_id: KnownKey(["web1", "web2"], checksum(account.secrets[key_id])) for key_id in ids}
+    older_keys = {key_id: KnownKey(["web1", "web2"], checksum(keys.account.secrets[key_id])) for key_id in keys.ids}
     assert (plan["older_keys"], plan["host_lists"]) == keys_with_ids(older_keys, id_of_list(["web1", "web2"]))
 
 
 @pytest.mark.parametrize("max_age, is_old", [("60", True), ("1m", True), ("0", True), ("30d", False), ("1.5h", False)])
 def test_maximum_age(keys: Keys, max_age: str, is_old: bool) -> None:
-    account, ids = keys
-    account.clock.elapsed += 600
-    deployed_at = account.now()
-    account.clock.elapsed += 600
-    found = both(account, ids[-1], deployed_at=deployed_at)
-    plan = run(account, "plan", *found, max_age=max_age, grace_period=5.0)
-    assert plan["reason"] == (f"key {ids[-1]} has reached its maximum age" if is_old else "")
+    keys.account.clock.elapsed += 600
+    deployed_at = keys.account.now()
+    keys.account.clock.elapsed += 600
+    found = keys.both(keys.newest, deployed_at=deployed_at)
+    plan = keys.run("plan", *found, max_age=max_age, grace_period=5.0)
+    assert plan["reason"] == (f"key {keys.newest} has reached its maximum age" if is_old else "")
     assert plan["grace_period"] == (5.0 if is_old else 0.0)
 
 
 @pytest.mark.parametrize("created_at", [None, "", "soon", 5])
 @pytest.mark.parametrize("position", [0, 2])
 def test_key_of_unknown_age_is_refused(keys: Keys, position: int, created_at: Any) -> None:
-    account, ids = keys
-    found = both(account, ids[-1])
-    account.keys[ids[position]]["created_at"] = created_at
-    refused = refusal(account, "plan", *found)
-    assert f"no valid created_at of key {ids[position]}," in str(refused)
+    found = keys.both(keys.newest)
+    keys.account.keys[keys.ids[position]]["created_at"] = created_at
+    refused = keys.refusal("plan", *found)
+    assert f"no valid created_at of key {keys.ids[position]}," in str(refused)
 
 
 @pytest.mark.parametrize("fields", [{"accepted": False}, {"state": "deploying"}, {"key_id": None}])
 def test_key_that_is_not_confirmed_everywhere_is_replaced(keys: Keys, fields: dict[str, Any]) -> None:
-    account, ids = keys
-    one, other = both(account, ids[-1])
-    plan = run(account, "plan", one, other._replace(**fields))
-    assert plan["reason"] == f"key {ids[-1]} is not confirmed on web2"
+    one, other = keys.both(keys.newest)
+    plan = keys.run("plan", one, other._replace(**fields))
+    assert plan["reason"] == f"key {keys.newest} is not confirmed on web2"
 
 
 @pytest.mark.parametrize(
@@ -173,155 +198,142 @@ def test_key_that_is_not_confirmed_everywhere_is_replaced(keys: Keys, fields: di
 def test_nothing_is_created_or_revoked_while_a_host_is_missing(
     keys: Keys, options: dict[str, Any], missing: str
 ) -> None:
-    account, ids = keys
-    one, _other = both(account, ids[-1])
-    error = refusal(account, "plan", one, max_age="0", **options)
+    one, _other = keys.both(keys.newest)
+    error = keys.refusal("plan", one, max_age="0", **options)
     assert error.details == {"hosts": [missing]}
     assert f"{missing} did not report in this run" in str(error)
-    assert refusal(account, "revoke", one, key_id=ids[-1], **options).details["hosts"] == [missing]
+    assert keys.refusal("revoke", one, key_id=keys.newest, **options).details["hosts"] == [missing]
 
 
 def test_missing_host_is_a_warning_while_no_key_is_needed(keys: Keys) -> None:
-    account, ids = keys
-    one, other = both(account, ids[-1])
-    plan = run(account, "plan", one)
-    assert (plan["reason"], plan["revoke"], plan["left"], len(plan["warnings"])) == ("", False, ids[:2], 1)
+    one, other = keys.both(keys.newest)
+    plan = keys.run("plan", one)
+    assert (plan["reason"], plan["revoke"], plan["left"], len(plan["warnings"])) == ("", False, keys.ids[:2], 1)
     assert plan["warnings"][0].startswith("web2 did not report in this run, but it uses this key (recorded on web1).")
     # Another host needs a new key, or the missing one, to which none was deployed.
-    assert refusal(account, "plan", one._replace(accepted=False)).details == {"hosts": ["web2"]}
-    assert refusal(account, "plan", one, other, hosts=["web3"]).details == {"hosts": ["web3"]}
+    assert keys.refusal("plan", one._replace(accepted=False)).details == {"hosts": ["web2"]}
+    assert keys.refusal("plan", one, other, hosts=["web3"]).details == {"hosts": ["web3"]}
 
 
 def test_messages_name_five_hosts_at_most(keys: Keys) -> None:
-    account, _ids = keys
     hosts = [f"web{number:03}" for number in range(200)]
-    error = refusal(account, "plan", play_hosts=hosts)
+    error = keys.refusal("plan", play_hosts=hosts)
     assert "web000, web001, web002, web003, web004 and 195 more did not report" in str(error)
     assert error.details["hosts"] == hosts
 
 
 def test_confirmations_do_not_grow_with_the_number_of_hosts(keys: Keys) -> None:
     """Each host's arguments and results would have the names of all hosts."""
-    account, ids = keys
     sizes = set()
     for number in (10, 1000):
         hosts = [f"web{index:04}" for index in range(number)]
-        found = [confirmation(account, host, ids[-1], known_keys=known(account, ids, *hosts)) for host in hosts[:3]]
+        found = [keys.confirmation(host, keys.newest, known_keys=keys.known(keys.ids, *hosts)) for host in hosts[:3]]
         results = [one.as_result(id_of_list(hosts)) for one in found]
         assert [result["host_lists"] for result in results] == [[]] * 3
         sizes |= {len(json.dumps(result)) for result in results}
         # In a play with other hosts, it is one list for all keys.
         assert [len(one.as_result(id_of_list(hosts[1:]))["host_lists"]) for one in found] == [1] * 3
-        assert run(account, "plan", found[0], play_hosts=hosts[:1])["hosts"] == hosts
+        assert keys.run("plan", found[0], play_hosts=hosts[:1])["hosts"] == hosts
     assert len(sizes) == 1 and max(sizes) < 1200
 
 
 def test_confirmations_of_earlier_runs_need_no_lists(keys: Keys) -> None:
     """A later play in the same playbook has other hosts, and the results of the former one are still registered."""
-    account, ids = keys
-    former = confirmation(account, "web1", ids[-1]).as_result(id_of_list(["web1", "web2"]))["confirmation"]
+    former = keys.confirmation("web1", keys.newest).as_result(id_of_list(["web1", "web2"]))["confirmation"]
     assert confirmations_from([former], Run("later", {}), ["db1"], []) == []
 
 
 def test_retired_hosts_are_not_expected(keys: Keys) -> None:
-    account, ids = keys
-    one, _other = both(account, ids[-1])
-    plan = run(account, "plan", one, play_hosts=["web1"], retired_hosts=["web1", "web2"])
+    one, _other = keys.both(keys.newest)
+    plan = keys.run("plan", one, play_hosts=["web1"], retired_hosts=["web1", "web2"])
     assert plan["hosts"] == ["web1"]
 
 
 def test_hosts_of_revoked_keys_are_not_expected(keys: Keys) -> None:
-    account, ids = keys
-    found = [one._replace(known_keys={**one.known_keys, 999: KnownKey(["gone"], "")}) for one in both(account, ids[-1])]
-    assert run(account, "plan", *found)["hosts"] == ["web1", "web2"]
+    found = [one._replace(known_keys={**one.known_keys, 999: KnownKey(["gone"], "")}) for one in keys.both(keys.newest)]
+    assert keys.run("plan", *found)["hosts"] == ["web1", "web2"]
 
 
 @pytest.mark.parametrize(("own", "others"), [({"keep": 1}, {"keep": 2}), ({"keep": 1}, {}), ({}, {"keep": 1})])
 def test_variables_that_differ_are_refused(keys: Keys, own: dict[str, Any], others: dict[str, Any]) -> None:
-    account, ids = keys
     one, other = (
-        confirmation(account, host, ids[-1], variables=values) for host, values in (("web1", own), ("web2", others))
+        keys.confirmation(host, keys.newest, variables=values) for host, values in (("web1", own), ("web2", others))
     )
-    earlier = confirmation(account, "web3", ids[-1], run="earlier", variables={"keep": 3})
-    error = refusal(account, "plan", one, other, earlier, variables=own)
+    earlier = keys.confirmation("web3", keys.newest, run="earlier", variables={"keep": 3})
+    error = keys.refusal("plan", one, other, earlier, variables=own)
     assert error.details == {"hosts": ["web2"]}
     assert "keep (on web2)" in str(error)
-    assert refusal(account, "revoke", one, other, key_id=ids[-1], variables=own).details["hosts"] == ["web2"]
-    assert run(account, "plan", one, other._replace(variables=one.variables), earlier, variables=own)["reason"] == ""
+    assert keys.refusal("revoke", one, other, key_id=keys.newest, variables=own).details["hosts"] == ["web2"]
+    assert keys.run("plan", one, other._replace(variables=one.variables), earlier, variables=own)["reason"] == ""
 
 
 def test_without_records_the_user_names_the_hosts() -> None:
-    account = SimulatedAccount()
-    found = both(account, None, **WITHOUT_RECORD)
-    assert "Set api_key_rotation_hosts" in str(refusal(account, "plan", *found))
-    assert run(account, "plan", *found, hosts=["web1", "web2"])["hosts"] == ["web1", "web2"]
+    keys = Keys()
+    found = keys.both(None, **WITHOUT_RECORD)
+    assert "Set api_key_rotation_hosts" in str(keys.refusal("plan", *found))
+    assert keys.run("plan", *found, hosts=["web1", "web2"])["hosts"] == ["web1", "web2"]
 
 
 @pytest.mark.parametrize("never", [None, "0001-01-01T00:00:00Z"])
 def test_without_records_a_key_that_was_never_used_is_replaced(keys: Keys, never: str | None) -> None:
-    account, _ids = keys
-    newest = add_key(account, is_used=False)
-    account.keys[newest]["last_used_at"] = never
-    found = both(account, None, **WITHOUT_RECORD)
-    plan = run(account, "plan", *found, hosts=["web1", "web2"])
+    newest = keys.add_key(is_used=False)
+    keys.account.keys[newest]["last_used_at"] = never
+    found = keys.both(None, **WITHOUT_RECORD)
+    plan = keys.run("plan", *found, hosts=["web1", "web2"])
     assert plan["reason"] == f"key {newest} was never used, so its deployment was not completed"
 
 
 def test_without_files_nothing_is_revoked_later(keys: Keys) -> None:
-    account, ids = keys
-    plan = run(account, "plan", *both(account, ids[-1], has_file=False, sha256=None, accepted=None))
-    assert (plan["reason"], plan["revoke"], plan["left"]) == ("", False, ids[:2])
-    assert f"Keys {ids[0]} and {ids[1]} of this name remain valid until the next rotation" in plan["warnings"][0]
+    plan = keys.run("plan", *keys.both(keys.newest, has_file=False, sha256=None, accepted=None))
+    assert (plan["reason"], plan["revoke"], plan["left"]) == ("", False, keys.ids[:2])
+    assert (
+        f"Keys {keys.ids[0]} and {keys.ids[1]} of this name remain valid until the next rotation" in plan["warnings"][0]
+    )
 
 
 def test_key_that_is_not_recorded_for_a_host_is_replaced(keys: Keys) -> None:
-    account, ids = keys
     # A copy of web1, with its file and its record.
-    found = both(account, ids[-1])
+    found = keys.both(keys.newest)
     copy = found[0]._replace(host="web3")
-    plan = run(account, "plan", *found, copy, play_hosts=["web1", "web2", "web3"])
-    assert plan["reason"] == f"key {ids[-1]} is not confirmed on web3"
+    plan = keys.run("plan", *found, copy, play_hosts=["web1", "web2", "web3"])
+    assert plan["reason"] == f"key {keys.newest} is not confirmed on web3"
 
 
 @pytest.mark.parametrize("name", ["deploy", "{timestamp}", "a-{timestamp}-{timestamp}"])
 def test_name_needs_the_placeholder_once(name: str) -> None:
-    account = SimulatedAccount()
+    keys = Keys()
     with pytest.raises(InvalidOption, match="name: must contain {timestamp} exactly once"):
-        run(account, "plan", *both(account, None), name=name)
+        keys.run("plan", *keys.both(None), name=name)
 
 
 def test_runs_that_are_limited_by_tags_are_refused(keys: Keys) -> None:
-    account, ids = keys
-    assert "vault" in str(refusal(account, "plan", *both(account, ids[-1]), tags=["vault"]))
+    assert "vault" in str(keys.refusal("plan", *keys.both(keys.newest), tags=["vault"]))
 
 
 @pytest.mark.parametrize("number", [1, 2])
 def test_keys_of_others_are_left(keys: Keys, number: int) -> None:
-    account, ids = keys
-    plan = run(account, "plan", *both(account, ids[-1], known_keys=known(account, ids[number:])))
-    assert plan["left"] == ids[:number]
+    plan = keys.run("plan", *keys.both(keys.newest, known_keys=keys.known(keys.ids[number:])))
+    assert plan["left"] == keys.ids[:number]
     assert "no record of these hosts" in plan["warnings"][0]
     records: dict[str, Any] = {"has_record": False, "known_keys": {}}
-    plan = run(account, "plan", *both(account, ids[-1], **records), hosts=["web1", "web2"], keep=2 - number)
-    assert plan["left"] == ids[:number]
+    plan = keys.run("plan", *keys.both(keys.newest, **records), hosts=["web1", "web2"], keep=2 - number)
+    assert plan["left"] == keys.ids[:number]
     assert "api_key_rotation_own_key" in plan["warnings"][0]
 
 
 @pytest.mark.parametrize("keep, revoke", [(0, True), (1, True), (2, False), (3, False)])
 def test_whether_keys_are_left_to_revoke(keys: Keys, keep: int, revoke: bool) -> None:
-    account, ids = keys
-    assert run(account, "plan", *both(account, ids[-1]), keep=keep)["revoke"] is revoke
+    assert keys.run("plan", *keys.both(keys.newest), keep=keep)["revoke"] is revoke
     # A new key makes all others older.
-    assert run(account, "plan", *both(account, ids[-1]), keep=keep, max_age="0")["revoke"] is (keep < 3)
+    assert keys.run("plan", *keys.both(keys.newest), keep=keep, max_age="0")["revoke"] is (keep < 3)
 
 
 @pytest.mark.parametrize("keep, left", [(0, 2), (1, 1), (2, 0)])
 def test_without_records_no_key_is_revoked(keys: Keys, keep: int, left: int) -> None:
-    account, ids = keys
-    found = both(account, None, **WITHOUT_RECORD)
+    found = keys.both(None, **WITHOUT_RECORD)
     for max_age, number in (("30d", left), ("0", left + 1)):
-        plan = run(account, "plan", *found, hosts=["web1", "web2"], keep=keep, max_age=max_age)
-        assert (plan["revoke"], plan["left"]) == (False, ids[:number])
+        plan = keys.run("plan", *found, hosts=["web1", "web2"], keep=keep, max_age=max_age)
+        assert (plan["revoke"], plan["left"]) == (False, keys.ids[:number])
 
 
 @pytest.mark.parametrize(
@@ -329,16 +341,16 @@ def test_without_records_no_key_is_revoked(keys: Keys, keep: int, left: int) -> 
     [(True, True, True), (True, None, False), (False, None, True), (False, False, False)],
 )
 def test_a_file_must_be_accepted(has_file: bool, accepted: bool | None, is_deployed: bool) -> None:
-    account = SimulatedAccount()
-    key_id = add_key(account)
-    found = confirmation(account, "web1", key_id, has_file=has_file, accepted=accepted)
+    keys = Keys()
+    key_id = keys.add_key()
+    found = keys.confirmation("web1", key_id, has_file=has_file, accepted=accepted)
     assert found.has_deployed(key_id) is is_deployed
 
 
 @pytest.mark.parametrize("seconds, counts", [(3600, True), (3601, False), (-3600, True), (-3601, False)])
 def test_confirmation_is_not_older_than_an_hour(seconds: float, counts: bool) -> None:
-    account = SimulatedAccount()
-    found = confirmation(account, "web1", None, checked_at=(EPOCH - timedelta(seconds=seconds)).isoformat())
+    keys = Keys()
+    found = keys.confirmation("web1", None, checked_at=(EPOCH - timedelta(seconds=seconds)).isoformat())
     assert bool(current_confirmations([found], Run("run", {}), EPOCH)) is counts
 
 
@@ -346,17 +358,16 @@ def test_confirmation_is_not_older_than_an_hour(seconds: float, counts: bool) ->
 
 
 def test_revokes_the_older_keys(keys: Keys) -> None:
-    account, ids = keys
-    older = [dict(account.keys[key_id]) for key_id in ids[:2]]
-    result = run(account, "revoke", *both(account, ids[-1]), key_id=ids[-1])
+    older = [dict(keys.account.keys[key_id]) for key_id in keys.ids[:2]]
+    result = keys.run("revoke", *keys.both(keys.newest), key_id=keys.newest)
     assert result == {
         "changed": True,
-        "api_key": account.keys[ids[-1]],
+        "api_key": keys.account.keys[keys.newest],
         "left": [],
         "warnings": [],
         "revoked": [{**key, "revoked": True} for key in older],
     }
-    assert list(account.keys) == [1, ids[-1]]
+    assert list(keys.account.keys) == [1, keys.newest]
 
 
 @pytest.mark.parametrize(
@@ -373,93 +384,77 @@ def test_revokes_the_older_keys(keys: Keys) -> None:
     ],
 )
 def test_incomplete_confirmation_is_refused(keys: Keys, fields: dict[str, Any], problem: str) -> None:
-    account, ids = keys
-    one, other = both(account, ids[-1])
-    error = refusal(account, "revoke", one, other._replace(**fields), key_id=ids[-1])
+    one, other = keys.both(keys.newest)
+    error = keys.refusal("revoke", one, other._replace(**fields), key_id=keys.newest)
     assert f"web2 {problem}." in str(error)
     assert error.details["hosts"] == ["web2"]
 
 
 def test_key_that_is_not_the_newest_is_refused(keys: Keys) -> None:
-    account, ids = keys
-    assert "is no longer the newest key" in str(refusal(account, "revoke", *both(account, ids[1]), key_id=ids[1]))
+    assert "is no longer the newest key" in str(keys.refusal("revoke", *keys.both(keys.ids[1]), key_id=keys.ids[1]))
 
 
 def test_a_key_id_is_required(keys: Keys) -> None:
-    account, ids = keys
     with pytest.raises(InvalidOption, match="key_id"):
-        run(account, "revoke", *both(account, ids[-1]))
+        keys.run("revoke", *keys.both(keys.newest))
 
 
 @pytest.mark.parametrize("keep, kept", [(0, 0), (1, 1), (2, 2), (3, 2)])
 def test_keeps_the_latest_keys(keys: Keys, keep: int, kept: int) -> None:
-    account, ids = keys
     # Uses that the service shows late decide nothing.
-    account.keys[ids[1]]["last_used_at"] = None
-    result = run(account, "revoke", *both(account, ids[-1]), key_id=ids[-1], keep=keep)
-    assert [key["id"] for key in result["revoked"]] == ids[: 2 - kept]
-
-
-def incomplete(account: SimulatedAccount, ids: list[int], key_id: int, on: str) -> list[Confirmation]:
-    """Confirmations of the newest key, in which the deployment of C(key_id) was not completed C(on) a host, or not recorded."""
-    found = both(account, ids[-1])
-    keys = dict(found[1].known_keys)
-    if on == "web2, unrecorded":
-        del keys[key_id]
-    else:
-        keys[key_id] = keys[key_id]._replace(confirmed=False)
-    return [one._replace(known_keys=keys) if on.startswith(one.host) or on == "both" else one for one in found]
+    keys.account.keys[keys.ids[1]]["last_used_at"] = None
+    result = keys.run("revoke", *keys.both(keys.newest), key_id=keys.newest, keep=keep)
+    assert [key["id"] for key in result["revoked"]] == keys.ids[: 2 - kept]
 
 
 @pytest.mark.parametrize("on", ["both", "web2", "web2, unrecorded"])
 def test_a_key_that_was_not_deployed_to_all_hosts_does_not_count_as_kept(keys: Keys, on: str) -> None:
     """A run was killed, or failed and could not be rolled back, so hosts may have either key."""
-    account, ids = keys
-    found = incomplete(account, ids, ids[1], on)
-    plan = run(account, "plan", *found, keep=1)
-    assert (plan["reason"], plan["revoke"], plan["left"]) == ("", False, [ids[1]])
-    assert f"Key {ids[1]} of this name remains valid until a later rotation" in plan["warnings"][0]
-    assert run(account, "revoke", *found, key_id=ids[-1], keep=1)["revoked"] == []
-    assert list(account.keys) == [1, *ids]
+    found = keys.incomplete(keys.ids[1], on)
+    plan = keys.run("plan", *found, keep=1)
+    assert (plan["reason"], plan["revoke"], plan["left"]) == ("", False, [keys.ids[1]])
+    assert f"Key {keys.ids[1]} of this name remains valid until a later rotation" in plan["warnings"][0]
+    assert keys.run("revoke", *found, key_id=keys.newest, keep=1)["revoked"] == []
+    assert list(keys.account.keys) == [1, *keys.ids]
 
     # The next rotation that is completed.
-    newest = add_key(account)
+    newest = keys.add_key()
     found = [
-        now._replace(known_keys={**before.known_keys, **known(account, [newest])})
-        for now, before in zip(both(account, newest), found)
+        now._replace(known_keys={**before.known_keys, **keys.known([newest])})
+        for now, before in zip(keys.both(newest), found)
     ]
-    assert run(account, "plan", *found, keep=1)["left"] == []
-    result = run(account, "revoke", *found, key_id=newest, keep=1)
-    assert [key["id"] for key in result["revoked"]] == ids[:2]
+    assert keys.run("plan", *found, keep=1)["left"] == []
+    result = keys.run("revoke", *found, key_id=newest, keep=1)
+    assert [key["id"] for key in result["revoked"]] == keys.ids[:2]
 
 
 def test_each_host_keeps_its_own_keys(keys: Keys) -> None:
     """The hosts had separate rotations of this name before."""
-    account, ids = keys
-    recorded = {**known(account, ids[:1], "web1"), **known(account, ids[1:2], "web2"), **known(account, ids[2:])}
-    found = both(account, ids[-1], known_keys=recorded)
-    assert run(account, "plan", *found, keep=1)["left"] == []
-    assert run(account, "revoke", *found, key_id=ids[-1], keep=1)["revoked"] == []
+    recorded = {**keys.known(keys.ids[:1], "web1"), **keys.known(keys.ids[1:2], "web2"), **keys.known(keys.ids[2:])}
+    found = keys.both(keys.newest, known_keys=recorded)
+    assert keys.run("plan", *found, keep=1)["left"] == []
+    assert keys.run("revoke", *found, key_id=keys.newest, keep=1)["revoked"] == []
 
 
 def test_a_key_that_was_not_deployed_is_revoked_if_none_is_kept(keys: Keys) -> None:
-    account, ids = keys
-    found = incomplete(account, ids, ids[1], "both")
-    assert run(account, "plan", *found)["left"] == []
-    assert [key["id"] for key in run(account, "revoke", *found, key_id=ids[-1])["revoked"]] == ids[:2]
+    found = keys.incomplete(keys.ids[1], "both")
+    assert keys.run("plan", *found)["left"] == []
+    assert [key["id"] for key in keys.run("revoke", *found, key_id=keys.newest)["revoked"]] == keys.ids[:2]
 
 
 @pytest.mark.parametrize("shows_uses", [True, False])
 def test_own_key_is_known_by_its_checksum(keys: Keys, monkeypatch: pytest.MonkeyPatch, shows_uses: bool) -> None:
-    account, ids = keys
-    account.secrets[1], account.secrets[ids[0]] = account.secrets[ids[0]], account.secrets[1]
-    found = both(account, ids[-1])
+    keys.account.secrets[1], keys.account.secrets[keys.ids[0]] = (
+        keys.account.secrets[keys.ids[0]],
+        keys.account.secrets[1],
+    )
+    found = keys.both(keys.newest)
     if not shows_uses:
-        monkeypatch.setattr(account, "use", lambda secret: None)
-    result = run(account, "revoke", *found, key_id=ids[-1])
-    assert (list(account.keys), result["left"]) == ([1, ids[0], ids[-1]], [ids[0]])
+        monkeypatch.setattr(keys.account, "use", lambda secret: None)
+    result = keys.run("revoke", *found, key_id=keys.newest)
+    assert (list(keys.account.keys), result["left"]) == ([1, keys.ids[0], keys.newest], [keys.ids[0]])
     assert result["warnings"] == [
-        f"The task's own key is not revoked: key {ids[0]} of this name. Switch to the newest key, then run the role again."
+        f"The task's own key is not revoked: key {keys.ids[0]} of this name. Switch to the newest key, then run the role again."
     ]
 
 
@@ -467,31 +462,33 @@ def test_own_key_is_known_by_its_checksum(keys: Keys, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize("has_record", [True, False])
 def test_key_without_a_record_may_be_the_own_one(is_used: bool, has_record: bool) -> None:
     """Created by hand, or before the records were lost. The service lists uses late."""
-    account = SimulatedAccount()
-    own, newest = add_key(account, is_used), add_key(account)
-    account.secrets[1], account.secrets[own] = account.secrets[own], account.secrets[1]
-    records: dict[str, Any] = {"has_record": has_record, "known_keys": known(account, [newest] if has_record else [])}
+    keys = Keys()
+    own, newest = keys.add_key(is_used), keys.add_key()
+    keys.account.secrets[1], keys.account.secrets[own] = keys.account.secrets[own], keys.account.secrets[1]
+    records: dict[str, Any] = {"has_record": has_record, "known_keys": keys.known([newest] if has_record else [])}
     options: dict[str, Any] = {"hosts": ["web1", "web2"]}
     for max_age in ("0", "30d"):
-        plan = run(account, "plan", *both(account, newest, **records), max_age=max_age, **options)
+        plan = keys.run("plan", *keys.both(newest, **records), max_age=max_age, **options)
         assert own in plan["left"] and plan["warnings"]
-    result = run(account, "revoke", *both(account, newest, **records), key_id=newest, **options)
-    assert (result["revoked"], list(account.keys)) == ([], [1, own, newest])
+    result = keys.run("revoke", *keys.both(newest, **records), key_id=newest, **options)
+    assert (result["revoked"], list(keys.account.keys)) == ([], [1, own, newest])
 
 
 @pytest.mark.parametrize("is_name", [False, True])
 def test_without_records_the_named_own_key_is_not_revoked(keys: Keys, is_name: bool) -> None:
-    account, ids = keys
-    account.clock.elapsed += 3600
-    ids.append(add_key(account))
-    options = {"hosts": ["web1", "web2"], "own_key": account.keys[ids[2]]["name"] if is_name else str(ids[2])}
-    plan = run(account, "plan", *both(account, None, **WITHOUT_RECORD), max_age="0", **options)
+    keys.account.clock.elapsed += 3600
+    keys.ids.append(keys.add_key())
+    options = {
+        "hosts": ["web1", "web2"],
+        "own_key": keys.account.keys[keys.ids[2]]["name"] if is_name else str(keys.ids[2]),
+    }
+    plan = keys.run("plan", *keys.both(None, **WITHOUT_RECORD), max_age="0", **options)
     assert (plan["revoke"], plan["left"], plan["warnings"]) == (True, [], [])
-    found = both(account, ids[-1], **WITHOUT_RECORD)
-    error = refusal(account, "revoke", found[0], key_id=ids[-1], **options)
+    found = keys.both(keys.newest, **WITHOUT_RECORD)
+    error = keys.refusal("revoke", found[0], key_id=keys.newest, **options)
     assert error.details["hosts"] == ["web2"]
-    result = run(account, "revoke", *found, key_id=ids[-1], **options)
-    assert ([key["id"] for key in result["revoked"]], result["left"]) == (ids[:2], [ids[2]])
+    result = keys.run("revoke", *found, key_id=keys.newest, **options)
+    assert ([key["id"] for key in result["revoked"]], result["left"]) == (keys.ids[:2], [keys.ids[2]])
 
 
 @pytest.mark.parametrize(
@@ -502,15 +499,16 @@ def test_without_records_a_key_that_somebody_else_uses_is_left(
     keys: Keys, own: str, minutes: int, grace_period: int, is_left: bool
 ) -> None:
     """It was used since the key that replaced it was deployed. A run of the role uses the former key until it ends."""
-    account, ids = keys
-    used_at = parse_timestamp(account.keys[ids[1]]["created_at"]) + timedelta(minutes=minutes)
-    account.keys[ids[0]]["last_used_at"] = used_at.isoformat()
+    used_at = parse_timestamp(keys.account.keys[keys.ids[1]]["created_at"]) + timedelta(minutes=minutes)
+    keys.account.keys[keys.ids[0]]["last_used_at"] = used_at.isoformat()
     options: dict[str, Any] = {"hosts": ["web1", "web2"], "grace_period": grace_period, "keep": 1}
-    found = both(account, ids[2], **WITHOUT_RECORD)
-    result = run(account, "revoke", *found, key_id=ids[2], own_key=own, **options)
-    assert ([key["id"] for key in result["revoked"]], result["left"]) == (([], ids[:1]) if is_left else (ids[:1], []))
+    found = keys.both(keys.ids[2], **WITHOUT_RECORD)
+    result = keys.run("revoke", *found, key_id=keys.ids[2], own_key=own, **options)
+    assert ([key["id"] for key in result["revoked"]], result["left"]) == (
+        ([], keys.ids[:1]) if is_left else (keys.ids[:1], [])
+    )
     warnings = [
-        f"Key {ids[0]} of this name remains valid, because of a use after key {ids[1]} was deployed, which may be somebody else's. "
+        f"Key {keys.ids[0]} of this name remains valid, because of a use after key {keys.ids[1]} was deployed, which may be somebody else's. "
         "Use a separate api_key_rotation_name for each store. Revoke keys that nothing uses by their ids."
     ]
     assert result["warnings"] == (warnings if is_left else [])
@@ -518,137 +516,110 @@ def test_without_records_a_key_that_somebody_else_uses_is_left(
 
 def test_without_records_a_key_that_was_never_used_does_not_count_as_kept(keys: Keys) -> None:
     """A run was killed before it deployed the key."""
-    account, ids = keys
-    account.keys[ids[1]]["last_used_at"] = None
+    keys.account.keys[keys.ids[1]]["last_used_at"] = None
     options: dict[str, Any] = {"hosts": ["web1", "web2"], "own_key": "administrator", "keep": 1}
-    found = both(account, ids[2], **WITHOUT_RECORD)
-    assert run(account, "plan", *found, max_age="0", **options)["revoke"]
-    assert run(account, "revoke", *found, key_id=ids[2], **options)["revoked"] == []
+    found = keys.both(keys.ids[2], **WITHOUT_RECORD)
+    assert keys.run("plan", *found, max_age="0", **options)["revoke"]
+    assert keys.run("revoke", *found, key_id=keys.ids[2], **options)["revoked"] == []
 
 
 def test_with_records_a_late_use_is_not_a_reason(keys: Keys) -> None:
-    account, ids = keys
-    account.clock.elapsed += 86400
-    account.use(account.secrets[ids[0]])
-    result = run(account, "revoke", *both(account, ids[-1]), key_id=ids[-1], own_key="administrator")
-    assert [key["id"] for key in result["revoked"]] == ids[:2]
+    keys.account.clock.elapsed += 86400
+    keys.account.use(keys.account.secrets[keys.ids[0]])
+    result = keys.run("revoke", *keys.both(keys.newest), key_id=keys.newest, own_key="administrator")
+    assert [key["id"] for key in result["revoked"]] == keys.ids[:2]
 
 
 def test_own_key_that_is_named_does_not_replace_a_record(keys: Keys) -> None:
-    account, ids = keys
-    found = both(account, ids[-1], known_keys=known(account, ids[1:]))
-    result = run(account, "revoke", *found, key_id=ids[-1], own_key=str(ids[1]))
-    assert (result["revoked"], result["left"]) == ([], [ids[1]])
+    found = keys.both(keys.newest, known_keys=keys.known(keys.ids[1:]))
+    result = keys.run("revoke", *found, key_id=keys.newest, own_key=str(keys.ids[1]))
+    assert (result["revoked"], result["left"]) == ([], [keys.ids[1]])
 
 
 @pytest.mark.parametrize("step", ["plan", "revoke"])
 def test_own_key_that_the_account_does_not_have_is_refused(keys: Keys, step: str) -> None:
-    account, ids = keys
     with pytest.raises(InvalidOption) as error:
-        run(account, step, *both(account, ids[-1]), key_id=ids[-1], own_key="999")
+        keys.run(step, *keys.both(keys.newest), key_id=keys.newest, own_key="999")
     assert error.value.details["option"] == "own_key"
 
 
 def test_keys_of_unknown_hosts_are_not_revoked(keys: Keys) -> None:
-    account, ids = keys
-    recorded = known(account, ids[1:])
-    plan = run(account, "plan", *both(account, ids[-1], known_keys=recorded))
-    assert plan["left"] == [ids[0]]
-    result = run(account, "revoke", *both(account, ids[-1], known_keys=recorded), key_id=ids[-1])
-    assert [key["id"] for key in result["revoked"]] == [ids[1]]
+    recorded = keys.known(keys.ids[1:])
+    plan = keys.run("plan", *keys.both(keys.newest, known_keys=recorded))
+    assert plan["left"] == [keys.ids[0]]
+    result = keys.run("revoke", *keys.both(keys.newest, known_keys=recorded), key_id=keys.newest)
+    assert [key["id"] for key in result["revoked"]] == [keys.ids[1]]
 
 
 def test_groups_of_hosts_that_share_a_name_keep_their_own_keys(keys: Keys) -> None:
-    account, ids = keys
-    own = known(account, ids[:2])
-    plan = run(account, "plan", *both(account, ids[1], known_keys=own))
-    assert (plan["reason"], plan["api_key"]["id"], plan["left"]) == ("", ids[1], [ids[2]])
-    run(account, "revoke", *both(account, ids[1], known_keys=own), key_id=ids[1])
-    assert list(account.keys) == [1, *ids[1:]]
+    own = keys.known(keys.ids[:2])
+    plan = keys.run("plan", *keys.both(keys.ids[1], known_keys=own))
+    assert (plan["reason"], plan["api_key"]["id"], plan["left"]) == ("", keys.ids[1], [keys.ids[2]])
+    keys.run("revoke", *keys.both(keys.ids[1], known_keys=own), key_id=keys.ids[1])
+    assert list(keys.account.keys) == [1, *keys.ids[1:]]
 
 
 def test_keys_of_other_names_are_not_touched(keys: Keys) -> None:
-    account, ids = keys
-    others = [account.create(name)[0] for name in ("deploy-tools", "deploy-2026", "xdeploy-20261121T080000Z")]
-    run(account, "revoke", *both(account, ids[-1]), key_id=ids[-1])
-    assert list(account.keys) == [1, ids[-1], *others]
+    others = [keys.account.create(name)[0] for name in ("deploy-tools", "deploy-2026", "xdeploy-20261121T080000Z")]
+    keys.run("revoke", *keys.both(keys.newest), key_id=keys.newest)
+    assert list(keys.account.keys) == [1, keys.newest, *others]
 
 
 # Roll back
 
 
-def roll_back(account: SimulatedAccount, key_id: int, *found: Confirmation, **options: Any) -> ClouddbError:
-    errors = {"web2": "Write the key: the disk is full"}
-    with pytest.raises(ClouddbError) as error:
-        run(account, "roll_back", *found, key_id=key_id, key=account.secrets[key_id], errors=errors, **options)
-    assert account.secrets[key_id] not in str(error.value)
-    return error.value
-
-
-def rolled_back(account: SimulatedAccount, ids: list[int], **fields: Any) -> list[Confirmation]:
-    free = {"rolled_back": ids[-1], "tasks_rolled_back": True}
-    return both(account, ids[-2], **{**free, **fields})
-
-
 def test_new_key_that_no_host_holds_is_revoked(keys: Keys) -> None:
-    account, ids = keys
-    error = roll_back(account, ids[-1], *rolled_back(account, ids))
-    assert list(account.keys) == [1, *ids[:-1]]
-    assert f"web2: Write the key: the disk is full. Rolled back: web1. Key {ids[-1]} was revoked." in str(error)
+    error = keys.roll_back(*keys.rolled_back())
+    assert list(keys.account.keys) == [1, *keys.ids[:-1]]
+    assert f"web2: Write the key: the disk is full. Rolled back: web1. Key {keys.newest} was revoked." in str(error)
     assert error.details["hosts"] == ["web2"]
 
 
 @pytest.mark.parametrize("field", ["sha256", "return_sha256"])
 def test_new_key_that_a_host_holds_or_restores_stays_valid(keys: Keys, field: str) -> None:
-    account, ids = keys
-    one, other = rolled_back(account, ids)
-    roll_back(account, ids[-1], one._replace(**{field: checksum(account.secrets[ids[-1]])}), other)
-    assert ids[-1] in account.keys
+    one, other = keys.rolled_back()
+    keys.roll_back(one._replace(**{field: checksum(keys.account.secrets[keys.newest])}), other)
+    assert keys.newest in keys.account.keys
 
 
 @pytest.mark.parametrize("fields", [{"tasks_rolled_back": False}, {"rolled_back": None}, {"run": "another run"}])
 def test_new_key_that_a_host_may_hold_stays_valid(keys: Keys, fields: dict[str, Any]) -> None:
-    account, ids = keys
-    one, other = rolled_back(account, ids)
-    error = roll_back(account, ids[-1], one._replace(**fields), other)
-    assert ids[-1] in account.keys
-    assert f"Key {ids[-1]} is still valid, because it may be in use on web1." in str(error)
+    one, other = keys.rolled_back()
+    error = keys.roll_back(one._replace(**fields), other)
+    assert keys.newest in keys.account.keys
+    assert f"Key {keys.newest} is still valid, because it may be in use on web1." in str(error)
 
 
 def test_new_key_that_another_rotation_has_revoked(keys: Keys) -> None:
-    account, ids = keys
-    found = rolled_back(account, ids)
-    del account.keys[ids[-1]]
-    assert f"Key {ids[-1]} has been revoked by another rotation" in str(roll_back(account, ids[-1], *found))
+    found = keys.rolled_back()
+    del keys.account.keys[keys.newest]
+    assert f"Key {keys.newest} has been revoked by another rotation" in str(keys.roll_back(*found))
 
 
 def test_rollback_in_check_mode(keys: Keys) -> None:
-    account, ids = keys
-    found = rolled_back(account, ids, run="run (check mode)")
-    assert "would be revoked" in str(roll_back(account, ids[-1], *found, check_mode=True))
-    assert ids[-1] in account.keys
+    found = keys.rolled_back(run="run (check mode)")
+    assert "would be revoked" in str(keys.roll_back(*found, check_mode=True))
+    assert keys.newest in keys.account.keys
 
 
 def test_failed_revocation_has_the_result_so_far(keys: Keys) -> None:
-    account, ids = keys
     # A list, a DELETE that succeeds, and one that fails.
-    account.plan(None, None, "error")
+    keys.account.plan(None, None, "error")
     with pytest.raises(ClouddbError) as error:
-        run(account, "revoke", *both(account, ids[-1]), key_id=ids[-1])
+        keys.run("revoke", *keys.both(keys.newest), key_id=keys.newest)
     result = error.value.as_result()
-    assert ([key["id"] for key in result["revoked"]], result["left"], result["changed"]) == ([ids[0]], [], True)
-    assert result["api_key"]["id"] == ids[-1]
+    assert ([key["id"] for key in result["revoked"]], result["left"], result["changed"]) == ([keys.ids[0]], [], True)
+    assert result["api_key"]["id"] == keys.newest
 
 
 def test_rollback_of_several_hosts(keys: Keys) -> None:
-    account, ids = keys
-    found = [one._replace(host=host) for one, host in zip(rolled_back(account, ids), ("web1", "web3"))]
+    found = [one._replace(host=host) for one, host in zip(keys.rolled_back(), ("web1", "web3"))]
     found += [found[0]._replace(host="web4", rolled_back=None)]
-    error = roll_back(account, ids[-1], *found, play_hosts=["web1", "web2", "web3", "web4", "web5"])
+    error = keys.roll_back(*found, play_hosts=["web1", "web2", "web3", "web4", "web5"])
     for text in (
         "web2: Write the key: the disk is full. web5: The host left the play.",
         "Rolled back: web1 and web3.",
-        f"Key {ids[-1]} is still valid, because it may be in use on web2, web4 and web5.",
+        f"Key {keys.newest} is still valid, because it may be in use on web2, web4 and web5.",
     ):
         assert text in str(error)
 
@@ -661,8 +632,7 @@ def test_rollback_of_several_hosts(keys: Keys) -> None:
     ],
 )
 def test_rollback_that_fails(keys: Keys, fault: str, text: str) -> None:
-    account, ids = keys
-    found = rolled_back(account, ids)
-    account.plan(None, fault)
-    assert text.format(ids[-1]) in str(roll_back(account, ids[-1], *found))
-    assert ids[-1] in account.keys
+    found = keys.rolled_back()
+    keys.account.plan(None, fault)
+    assert text.format(keys.newest) in str(keys.roll_back(*found))
+    assert keys.newest in keys.account.keys
