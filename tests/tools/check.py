@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Runs test suites in temporary copies of the collection: ``check.py SUITE... [-- ARGUMENT...]``.
 
-Several suites run in parallel, one per core, the integration targets in INTEGRATION_JOBS parts. A single suite shows its
-output as it comes. The complete output of each is in .build/logs; the failures are repeated at the end.
+Several suites run in parallel, one per core, the unit tests and the integration targets in several parts. A single part
+shows its output as it comes. The complete output of each is in .build/logs; the failures are repeated at the end.
 """
 
 from __future__ import annotations
@@ -36,24 +36,35 @@ class Job(NamedTuple):
     arguments: list[str]
 
 
-def size(folder: Path) -> int:
-    """The bytes in a folder, an estimate of how long its tests take."""
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+def size(path: Path) -> int:
+    """The bytes of a file, or of all files in a folder: an estimate of how long its tests take."""
+    return sum(each.stat().st_size for each in (path, *path.rglob("*")) if each.is_file())
+
+
+def parts(suite: str, tests: dict[str, Path], number: int) -> Iterator[Job]:
+    """The tests of a suite, which are given by name, in so many jobs, each with large and small ones."""
+    names = sorted(tests, key=lambda name: size(tests[name]), reverse=True)
+    for part in range(number):
+        yield Job(f"{suite}-{part + 1}", suite, names[part::number])
+
+
+def unit_jobs() -> Iterator[Job]:
+    """The files of the unit tests. The workers of pytest-xdist would all import all of them."""
+    files = (CHECKOUT / "tests" / "unit").rglob("test_*.py")
+    yield from parts("units", {str(file.relative_to(CHECKOUT)): file for file in files}, CORES)
 
 
 def integration_jobs() -> Iterator[Job]:
-    """The integration targets in several jobs, each with large and small ones."""
-    targets = [folder for folder in TARGETS.iterdir() if folder.name not in ("setup_sandbox", *PLAYBOOKS)]
-    names = [folder.name for folder in sorted(targets, key=size, reverse=True)]
-    for number in range(INTEGRATION_JOBS):
-        yield Job(f"integration-{number + 1}", "integration", names[number::INTEGRATION_JOBS])
+    """The integration targets."""
+    targets = (folder for folder in TARGETS.iterdir() if folder.name not in ("setup_sandbox", *PLAYBOOKS))
+    yield from parts("integration", {folder.name: folder for folder in targets}, INTEGRATION_JOBS)
 
 
 def jobs_of(suite: str, arguments: list[str]) -> Iterator[Job]:
     """The jobs of a suite or of a group of suites."""
     if suite == "test":
         yield Job("sanity", "sanity", [])
-        yield Job("units", "units", [])
+        yield from unit_jobs()
         yield from integration_jobs()
         yield Job("rotation", "rotation", ["tests/rotation/test_matrix.py", "--cells=5"])
     elif suite == "smoke":
@@ -62,6 +73,8 @@ def jobs_of(suite: str, arguments: list[str]) -> Iterator[Job]:
     elif suite == "all":
         for each in (*OUTSIDE, "soak", "rotation", "properties"):
             yield Job(each, each, [])
+    elif suite == "units" and not arguments:
+        yield from unit_jobs()
     elif suite == "integration" and not arguments:
         yield from integration_jobs()
     elif suite in ANSIBLE_TEST or suite in PYTEST:

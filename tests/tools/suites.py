@@ -284,7 +284,7 @@ ANSIBLE_TEST: dict[str, Callable[[SuiteRun, list[str]], int]] = {
 IN_ONE_PROCESS = "--numprocesses=0"
 SOAK = "--hypothesis-profile=soak"
 PYTEST: dict[str, tuple[list[str], list[str]]] = {
-    "units": (["tests/unit"], []),
+    "units": (["tests/unit"], [IN_ONE_PROCESS]),
     "rotation": (["tests/rotation"], []),
     "properties": (["tests/unit"], [SOAK]),
     "fork": (["tests/unit/plugins/action"], [SOAK]),
@@ -314,8 +314,6 @@ def run_tests(run: SuiteRun, suite: str, arguments: list[str]) -> int:
     if suite in ANSIBLE_TEST:
         return ANSIBLE_TEST[suite](run, arguments)
     tests, options = PYTEST[suite]
-    if suite == "units" and any(".py" in argument for argument in arguments):
-        options = [IN_ONE_PROCESS]  # each would import the same libraries, which takes longer than most files
     named = any(argument.startswith("tests/") for argument in arguments)
     return run_pytest(run, *options, *([] if named else tests), *arguments)
 

@@ -102,7 +102,8 @@ def serve(tmp_path):
 
         def start(seed=None, speed=0.0, api_key=API_KEY):
             settings = Settings(database=tmp_path / "sandbox.sqlite", api_key=api_key, seed=seed, speed=speed)
-            return Service(running.enter_context(run_in_thread(settings)), api_key)
+            base_url, _server = running.enter_context(run_in_thread(settings))
+            return Service(base_url, api_key)
 
         yield start
 

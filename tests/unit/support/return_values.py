@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from types import ModuleType
 from typing import Any
@@ -20,6 +21,7 @@ AS_SENT = re.compile(r"all fields that\s+the service sent|as sent by the service
 NOT_COMPARED = {"by_status", "by_action", "confirmation", "plan", "variables", "object", "body", "query"}
 
 
+@functools.cache
 def return_values(module: ModuleType) -> dict[str, Any]:
     """The return values that the module documents, by name."""
     documented: dict[str, Any] = yaml.safe_load(module.RETURN)

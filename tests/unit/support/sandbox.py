@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import json
 import socket
 import sys
 import threading
@@ -13,13 +14,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 import anyio.to_thread
-import requests
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "roles" / "sandbox" / "files"))
 
 from clouddb_sandbox.app import create_app
+from clouddb_sandbox.paths import BASE_PATH, CONTROL_PATH
 from clouddb_sandbox.server import Server, base_url, bind_socket
 from clouddb_sandbox.settings import Settings
 
@@ -40,20 +42,21 @@ API_KEY = "first-key-of-the-account-0123456789abcdef0123456789abcdef012345"
 
 
 class Sandbox:
-    """Client of a running sandbox, independent of the code under test: C(api) for the API, C(control) for control endpoints."""
+    """Client of a running sandbox, independent of the code under test: C(api) for the API, C(control) for control endpoints.
 
-    def __init__(self, base_url: str):
+    It calls the application without HTTP, in a third of the time.
+    """
+
+    def __init__(self, base_url: str, server: ThreadedServer):
         self.base_url = base_url
         self.api_key = API_KEY
-        self._session = requests.Session()
-        self._session.trust_env = False
-        self._session.headers["Authorization"] = f"Bearer {API_KEY}"
+        self._server = server
 
     def api(self, method: str, path: str, body: Any = None) -> Any:
-        return self._send(method, self.base_url + path, body)
+        return self._send(method, BASE_PATH + path, body)
 
     def control(self, method: str, path: str, body: Any = None) -> Any:
-        return self._send(method, self.base_url.replace("/api/v2", "/_sandbox") + path, body)
+        return self._send(method, CONTROL_PATH + path, body)
 
     def fault(self, kind: str, **rule: Any) -> None:
         self.control("POST", "/faults", {"kind": kind, **rule})
@@ -77,29 +80,28 @@ class Sandbox:
 
     def accepts(self, secret: str) -> bool:
         """Whether the service accepts this secret as a bearer key."""
-        headers = {"Authorization": f"Bearer {secret}"}
-        return self._session.get(f"{self.base_url}/projects", headers=headers, timeout=60).status_code == 200
+        return self._server.call("GET", f"{BASE_PATH}/projects", secret)[0] == 200
 
     def keys(self, name: str) -> list[dict[str, Any]]:
         """The active keys with this name."""
         return [key for key in self.api("GET", "/api_keys") if key["name"] == name]
 
-    def _send(self, method: str, url: str, body: Any) -> Any:
-        response = self._session.request(method, url, json=body, timeout=60)
-        response.raise_for_status()
-        return response.json()
+    def _send(self, method: str, path: str, body: Any) -> Any:
+        status, content = self._server.call(method, path, API_KEY, body)
+        assert 200 <= status < 300, (status, content)
+        return json.loads(content)
 
 
 @contextmanager
 def running_sandbox(folder: Path, **seed: Any) -> Iterator[Sandbox]:
     """Run a sandbox whose clock is stopped until it is advanced, with an account created from C(seed)."""
-    with run_in_thread(Settings(folder / "sandbox.db", API_KEY, seed, speed=0)) as base_url:
-        yield Sandbox(base_url)
+    with run_in_thread(Settings(folder / "sandbox.db", API_KEY, seed, speed=0)) as (base_url, server):
+        yield Sandbox(base_url, server)
 
 
 @contextmanager
-def run_in_thread(settings: Settings) -> Iterator[str]:
-    """Run a sandbox in a thread. Yields its base URL."""
+def run_in_thread(settings: Settings) -> Iterator[tuple[str, ThreadedServer]]:
+    """Run a sandbox in a thread. Yields its base URL and the server."""
     with bind_socket("127.0.0.1", 0) as listener:
         server = ThreadedServer(settings)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
@@ -107,7 +109,7 @@ def run_in_thread(settings: Settings) -> Iterator[str]:
         if not server.listening.wait(60):
             raise RuntimeError("The sandbox did not start within 60 seconds.")
         try:
-            yield base_url(listener)
+            yield base_url(listener), server
         finally:
             server.stop()
             thread.join(60)
@@ -118,12 +120,43 @@ class ThreadedServer(Server):
 
     def __init__(self, settings: Settings) -> None:
         self.listening = threading.Event()
-        super().__init__(create_app(settings), self.on_start)
+        self.app = create_app(settings)
+        super().__init__(self.app, self.on_start)
 
     def on_start(self) -> None:
         self.loop = asyncio.get_running_loop()
         self.stopping = asyncio.Event()
         self.listening.set()
+
+    def call(self, method: str, path: str, key: str, body: Any = None) -> tuple[int, bytes]:
+        """The status and the content of the response to a request that the application gets without HTTP.
+
+        Raises ConnectionError if a fault closes the connection.
+        """
+        url = urlsplit(path)
+        scope = {
+            "type": "http",
+            "method": method,
+            "scheme": "http",
+            "path": unquote(url.path),
+            "raw_path": url.path.encode(),
+            "query_string": url.query.encode(),
+            "headers": [(b"authorization", f"Bearer {key}".encode()), (b"content-type", b"application/json")],
+            "client": ("127.0.0.1", 0),
+        }
+        received = iter([{"type": "http.request", "body": b"" if body is None else json.dumps(body).encode()}])
+        sent: list[Any] = []
+
+        async def receive() -> Any:
+            return next(received, {"type": "http.disconnect"})
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        asyncio.run_coroutine_threadsafe(self.app(scope, receive, send), self.loop).result(60)
+        if not sent:
+            raise ConnectionError("The sandbox has not responded.")
+        return sent[0]["status"], b"".join(message.get("body", b"") for message in sent)
 
     def stop(self) -> None:
         self.loop.call_soon_threadsafe(self.stopping.set)
