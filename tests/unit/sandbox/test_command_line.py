@@ -105,7 +105,7 @@ class TestCommandLine:
         assert errors.startswith("The sandbox cannot start.")
         assert message in errors
 
-    @pytest.mark.parametrize("speed", ["-1", "1e6", "inf", "nan"])
+    @pytest.mark.parametrize("speed", ["-1", "1e6", "nan"])
     def test_speed_that_the_clock_cannot_have_fails(self, tmp_path, arguments, capsys, speed):
         assert main([*arguments, "--speed", speed]) == 1
         assert "Check sandbox_speed." in capsys.readouterr().err
@@ -120,9 +120,8 @@ class TestCommandLine:
         """A missing or empty file gets a new key, and mode 0600."""
         (tmp_path / "existing").write_text("  my own key\n")
         assert read_or_create_key(tmp_path / "existing") == "my own key"
+        (tmp_path / "empty").touch()
         for name in ("missing", "empty"):
-            if name == "empty":
-                (tmp_path / name).touch()
             secret = read_or_create_key(tmp_path / name)
             assert len(secret) == 64
             assert read_or_create_key(tmp_path / name) == secret

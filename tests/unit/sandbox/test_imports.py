@@ -9,27 +9,16 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[3] / "roles" / "sandbox" / "files" / "clouddb_sandbox"
-# Lowest first.
-LAYERS = {
-    "basics": {"atomic_file", "clock", "identifiers", "lifecycle", "lock", "paths", "rewriting", "settings"},
-    "models": {"rate_limit", "request_models", "response_models", "responses", "seed_models"},
-    "database": {"operation_plans", "pagination", "store"},
-    "domain": {
-        "branches",
-        "computes",
-        "connections",
-        "databases",
-        "keys",
-        "operations",
-        "platform_activity",
-        "projects",
-        "roles",
-        "seed_loader",
-    },
-    "http": {"fault_injection", "faults", "middleware", "routes", "state"},
-    "server": {"__main__", "app", "server"},
-}
-RANKS = {name: rank for rank, names in enumerate(LAYERS.values()) for name in names}
+# Lowest first: basics, models, the database, the domain, HTTP, and the server.
+LAYERS = (
+    "atomic_file clock identifiers lifecycle lock paths rewriting settings",
+    "rate_limit request_models response_models responses seed_models",
+    "operation_plans pagination store",
+    "branches computes connections databases keys operations platform_activity projects roles seed_loader",
+    "fault_injection faults middleware routes state",
+    "__main__ app server",
+)
+RANKS = {name: rank for rank, names in enumerate(LAYERS) for name in names.split()}
 
 
 def imported(path):
@@ -40,18 +29,11 @@ def imported(path):
             yield from [node.module.partition(".")[0]] if node.module else [alias.name for alias in node.names]
 
 
-def imports_by_name():
-    graph = {}
-    for path in PACKAGE.rglob("*.py"):
-        if path.name != "__init__.py":
-            name = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
-            graph.setdefault(name, set()).update(imported(path))
-    return graph
-
-
 def test_imports_point_down():
-    graph = imports_by_name()
+    graph = {}
+    for path in PACKAGE.rglob("[!_]*.py"):
+        graph.setdefault(path.relative_to(PACKAGE).parts[0].removesuffix(".py"), set()).update(imported(path))
+    graph["__main__"] = set(imported(PACKAGE / "__main__.py"))
     assert graph.keys() == RANKS.keys()
-    up = {(name, other) for name, others in graph.items() for other in others if RANKS[other] > RANKS[name]}
-    assert up == set()
+    assert {(name, other) for name, others in graph.items() for other in others if RANKS[other] > RANKS[name]} == set()
     assert set(TopologicalSorter(graph).static_order()) == RANKS.keys()
