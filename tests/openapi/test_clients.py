@@ -181,6 +181,7 @@ def test_requests_of_the_modules(account: Account, contract: Contract, monkeypat
     account.sandbox.control("PUT", "/clock", {"speed": 1000})
     branches = f"projects/{PROJECT}/branches"
     operations_of, below = {"project_id": PROJECT}, {"project": PROJECT, "interval": 0.1}
+    store = {"name": "store", "interval": 0.1}
     expires_at = (datetime.now(timezone.utc) + timedelta(days=7)).isoformat()
     for module, options in (
         (api_key, {"name": "new"}),
@@ -216,20 +217,9 @@ def test_requests_of_the_modules(account: Account, contract: Contract, monkeypat
         (database, {**below, "branch": "b", "name": "orders", "state": "absent"}),
         (database_user, {**below, "branch": "b", "name": "app", "state": "absent"}),
         (branch, {**below, "name": "b", "state": "absent"}),
-        (
-            project,
-            {"name": "store", "region_id": "aws-us-east-2", "pg_version": 17, "org_id": "org-1", "interval": 0.1},
-        ),
-        (
-            project,
-            {
-                "name": "store",
-                "history_retention": "1h",
-                "settings": {"quota": {"active_time_seconds": 3600}},
-                "interval": 0.1,
-            },
-        ),
-        (project, {"name": "store", "state": "absent", "interval": 0.1}),
+        (project, {**store, "region_id": "aws-us-east-2", "pg_version": 17, "org_id": "org-1"}),
+        (project, {**store, "history_retention": "1h", "settings": {"quota": {"active_time_seconds": 3600}}}),
+        (project, {**store, "state": "absent"}),
     ):
         assert run_main(module, {"base_url": account.sandbox.base_url, "api_key": API_KEY, **options}).success
     for request in sent:

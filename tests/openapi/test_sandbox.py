@@ -1,6 +1,8 @@
 # Copyright (c) clouddb.control contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The sandbox accepts the requests of the public service's document, and its responses are valid by that document."""
+"""The sandbox accepts the requests of the public service's document, its responses are valid by that document, and the rows of the
+table of resources have only what it has.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +15,8 @@ from contract import Contract, query_parameters
 from werkzeug.test import EnvironBuilder
 from werkzeug.wrappers import Request, Response
 
+from ansible_collections.clouddb.control.plugins.module_utils._resources import kinds
+from ansible_collections.clouddb.control.tests.unit.support.openapi_rows import ROWS, Described, problems
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import API_KEY
 from clouddb_sandbox.app import create_app
 from clouddb_sandbox.paths import BASE_PATH
@@ -73,3 +77,9 @@ def test_validation_notices_invalid_bodies(contract: Contract) -> None:
     listed = Request(EnvironBuilder("/projects", headers=headers).get_environ())
     assert contract.request_errors(listed) == []
     assert contract.response_errors(listed, Response('{"projects": []}', mimetype="application/json"))
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("name", ROWS)
+def test_a_row_is_what_the_document_describes(contract: Contract, name: str) -> None:
+    assert problems(getattr(kinds, name), Described(contract.document.content)) == []

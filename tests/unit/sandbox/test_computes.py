@@ -157,11 +157,3 @@ def test_suspended_compute_stays_so_until_the_platform_starts_it(service, comput
     assert state_of(service, compute) == "idle"
     service.advance(200)
     assert state_of(service, compute) == "active"
-
-
-def test_deletion_that_lingers(service, compute):
-    service.fault("lingering_deletion", seconds=60)
-    service.ok("DELETE", compute)
-    assert service.get(compute).status_code == 200
-    service.advance(60)
-    assert service.get(compute).status_code == 404

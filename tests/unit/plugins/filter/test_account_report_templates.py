@@ -24,25 +24,8 @@ from ansible_collections.clouddb.control.tests.unit.plugins.filter.accounts impo
 
 HOSTILE = """<script>alert(1)</script></style></title>"' onload='alert(2)' {{ 7*7 }}{% raw %} &lt;b>]]>-->"""
 EMPTY = {"meta", "link"}
-LINES = {
-    "nav",
-    "ul",
-    "text",
-    "rect",
-    "header",
-    "h1",
-    "h2",
-    "h3",
-    "p",
-    "li",
-    "div",
-    "tr",
-    "summary",
-    "article",
-    "title",
-    "section",
-    "footer",
-}
+LINES = {"h1", "h2", "h3", "p", "li", "ul", "div", "nav", "tr", "text", "rect", "title"}
+LINES |= {"header", "summary", "article", "section", "footer"}
 
 
 class Parsed(HTMLParser):
