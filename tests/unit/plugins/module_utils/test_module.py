@@ -34,24 +34,14 @@ from ansible_collections.clouddb.control.tests.unit.support.module_main import (
 OPTIONS = {"base_url": "https://control.example.com/api/v2", "api_key": "secret-0123456789"}
 
 
-def outcome_of(run: RunFunction, check_mode: bool = False, diff: bool = False, **options: Any) -> Outcome:
-    """The outcome of a module with this run() and an option C(color); options that are None are not passed."""
-
-    def main() -> None:
-        ControlModule(argument_spec={"color": {"type": "str", "default": "blue"}}).run(run)
-
-    passed = {name: value for name, value in {**OPTIONS, **options}.items() if value is not None}
-    return run_main(SimpleNamespace(main=main), passed, check_mode, diff)
-
-
-def module_with(run: RunFunction) -> SimpleNamespace:
-    """A module with this run(), with the options C(color) and C(shades) and those of files."""
+def outcome_of(run: RunFunction, check_mode: bool = False, **options: Any) -> Outcome:
+    """The outcome of a module with this run(), with the options C(color) and C(shades) and those of files."""
 
     def main() -> None:
         spec = {"color": {"type": "str"}, "shades": {"type": "list", "elements": "str"}}
         ControlModule(argument_spec=spec, add_file_common_args=True).run(run)
 
-    return SimpleNamespace(main=main)
+    return run_main(SimpleNamespace(main=main), {**OPTIONS, **options}, check_mode)
 
 
 def never(params: Mapping[str, Any], client: Client, check_mode: bool) -> NoReturn:
@@ -86,8 +76,7 @@ def test_failed_tasks_report_warnings_and_diff() -> None:
 )
 def test_null_fails_before_run(monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], named: str) -> None:
     monkeypatch.setenv("CLOUDDB_API_KEY", "key-of-the-environment")
-    outcome = run_main(module_with(never), {**OPTIONS, **options})
-    assert outcome.failure == {"kind": "invalid_option", "option": named}
+    assert outcome_of(never, **options).failure == {"kind": "invalid_option", "option": named}
 
 
 @pytest.mark.parametrize("api_key", [None, ""])
@@ -101,15 +90,13 @@ def test_check_mode_uses_the_key_of_the_environment_for_one_to_create(
         passed.append(client.connection.api_key)
         return {}
 
-    module = SimpleNamespace(main=lambda: ControlModule(argument_spec={}).run(run))
-    assert not run_main(module, {**OPTIONS, "api_key": api_key}, check_mode=True).failed
+    assert not outcome_of(run, check_mode=True, api_key=api_key).failed
     assert passed == ["key-of-the-environment"]
 
 
 @pytest.mark.parametrize("options", [{}, {"ca_path": None}, {"mode": None}, {"owner": None}, {"shades": []}])
 def test_omitted_options_and_those_that_null_omits_are_accepted(options: dict[str, Any]) -> None:
-    module = module_with(lambda params, client, check_mode: {"changed": False})
-    assert not run_main(module, {**OPTIONS, **options}).failed
+    assert not outcome_of(lambda params, client, check_mode: {"changed": False}, **options).failed
 
 
 @pytest.mark.skipif(not secrets, reason="only ansible-core from 2.22 on registers secrets")

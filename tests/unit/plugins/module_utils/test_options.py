@@ -212,9 +212,6 @@ def test_parse_age_returns_none_for_anything_else(value: object) -> None:
     assert timestamps.parse_age(value) is None
 
 
-# Fields of items
-
-
 ITEMS = [{"id": "a", "name": None, "tags": [{"id": 1}]}, {"id": "b", "size": 3}]
 
 

@@ -12,11 +12,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.modules import (
-    api_key_info,
-    operation_wait,
-    project_info,
-)
+from ansible_collections.clouddb.control.plugins.modules import api_key_info, operation_wait, project_info
 from ansible_collections.clouddb.control.tests.unit.plugins.security.certificates import DAY, OTHER_HOST, Authority
 from ansible_collections.clouddb.control.tests.unit.support.each_module import of_every_module
 from ansible_collections.clouddb.control.tests.unit.support.module_main import HasMain, Outcome, run_main
@@ -52,44 +48,30 @@ def case_id(case: tuple[dict[str, str], dict[str, Any]]) -> str:
     return " ".join(f"{name}={value}" for part in case for name, value in part.items()) or "nothing set"
 
 
-def set_environment(
-    monkeypatch: pytest.MonkeyPatch,
-    authority: Authority,
-    other_authority: Authority,
-    case: tuple[dict[str, str], dict[str, Any]],
+@pytest.fixture
+def options(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, authority: Authority, other_authority: Authority
 ) -> dict[str, Any]:
-    """Set the environment of this case; returns its options."""
+    """Set the environment of a case; returns its options."""
     paths = {"right": authority.bundle, "wrong": other_authority.bundle}
-    environment, options = ({name: paths.get(value, value) for name, value in part.items()} for part in case)
+    environment, options = ({name: paths.get(value, value) for name, value in part.items()} for part in request.param)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     return options
 
 
-@pytest.mark.parametrize("case", TRUSTING, ids=case_id)
-def test_trusted_certificates_are_accepted(
-    serve: Serve,
-    monkeypatch: pytest.MonkeyPatch,
-    authority: Authority,
-    other_authority: Authority,
-    case: tuple[dict[str, str], dict[str, Any]],
-) -> None:
+@pytest.mark.parametrize("options", TRUSTING, ids=case_id, indirect=True)
+def test_trusted_certificates_are_accepted(serve: Serve, authority: Authority, options: dict[str, Any]) -> None:
     served = serve(page("projects", []), tls=authority.server())
-    outcome = task(served, **set_environment(monkeypatch, authority, other_authority, case))
+    outcome = task(served, **options)
     assert outcome.success["projects"] == []
     assert "InsecureRequestWarning" not in outcome.printed
 
 
-@pytest.mark.parametrize("case", REFUSING, ids=case_id)
-def test_untrusted_certificates_get_no_request(
-    serve: Serve,
-    monkeypatch: pytest.MonkeyPatch,
-    authority: Authority,
-    other_authority: Authority,
-    case: tuple[dict[str, str], dict[str, Any]],
-) -> None:
+@pytest.mark.parametrize("options", REFUSING, ids=case_id, indirect=True)
+def test_untrusted_certificates_get_no_request(serve: Serve, authority: Authority, options: dict[str, Any]) -> None:
     served = serve(tls=authority.server())
-    outcome = task(served, **set_environment(monkeypatch, authority, other_authority, case))
+    outcome = task(served, **options)
     assert (outcome.failure["kind"], outcome.failure["attempts"]) == ("unreachable", 1)
     assert " is not trusted: " in outcome.result["msg"] and ADVICE in outcome.result["msg"]
     assert served.requests == []
@@ -104,11 +86,7 @@ def test_untrusted_certificates_get_no_request(
     ],
 )
 def test_invalid_certificates_of_a_trusted_authority_are_refused(
-    serve: Serve,
-    authority: Authority,
-    name: str,
-    valid: tuple[timedelta, timedelta],
-    part: str,
+    serve: Serve, authority: Authority, name: str, valid: tuple[timedelta, timedelta], part: str
 ) -> None:
     served = serve(tls=authority.server(name, valid))
     outcome = task(served, ca_path=authority.bundle)

@@ -170,9 +170,6 @@ def test_a_file_that_may_have_been_replaced_is_not_emptied(target: Path, monkeyp
     assert target.read_bytes() == b"new"
 
 
-# A file that is mounted into a container
-
-
 @pytest.fixture
 def mounted(target: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(os, "replace", failing(errno.EBUSY))
@@ -200,9 +197,6 @@ def test_a_file_that_is_overwritten_never_has_a_part_of_a_secret(
     assert [content.strip() for content in seen[:2]] == [b"the old content", b"new"]
 
 
-# Temporary files of killed processes
-
-
 def test_only_temporary_files_with_the_prefix_are_removed(tmp_path: Path) -> None:
     directory = tmp_path / "[f]"
     directory.mkdir()
@@ -212,9 +206,6 @@ def test_only_temporary_files_with_the_prefix_are_removed(tmp_path: Path) -> Non
         (directory / name).exists() or (directory / name).touch()
     remove_temporary_files(str(directory), ".p*-")
     assert set(os.listdir(directory)) == kept
-
-
-# Regular files
 
 
 def test_a_device_is_not_opened() -> None:

@@ -47,6 +47,11 @@ def denied(*args: object) -> None:
     raise PermissionError(errno.EPERM, "Operation not permitted")
 
 
+def replace(file: SecretFile, attributes: FileAttributes | None = None) -> None:
+    with file.replacement(attributes) as write:
+        write("new")
+
+
 def mode_of(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
@@ -225,23 +230,20 @@ def test_access_list_and_extended_attributes_are_kept(file: SecretFile, key: Pat
     set_access_list(key)
     os.setxattr(key, "user.owner", b"app")
     before = access_list(key)
-    with file.replacement(file.attributes() if restored else None) as write:
-        write("new")
+    replace(file, file.attributes() if restored else None)
     assert (access_list(key), os.getxattr(key, "user.owner"), key.read_text()) == (before, b"app", "new")
 
 
 def test_file_gets_no_access_list_from_its_folder(file: SecretFile, key: Path) -> None:
     set_access_list(key.parent, "default")
-    with file.replacement() as write:
-        write("new")
+    replace(file)
     assert (access_list(key), mode_of(key)) == (None, 0o640)
 
 
 def test_attributes_in_a_directory_of_everybody_are_not_kept(file: SecretFile, key: Path) -> None:
     """Anybody could have created the file."""
     key.parent.chmod(0o1777)
-    with file.replacement() as write:
-        write("new")
+    replace(file)
     assert mode_of(key) == 0o600
 
 
@@ -249,8 +251,7 @@ def test_attributes_in_a_directory_of_everybody_are_not_kept(file: SecretFile, k
 @pytest.mark.parametrize("has_owner, has_group", [(False, False), (True, False), (False, True)])
 def test_the_owner_is_kept_unless_options_set_it(file: SecretFile, key: Path, has_owner: bool, has_group: bool) -> None:
     os.chown(key, 12345, 23456)
-    with file._replace(has_owner=has_owner, has_group=has_group).replacement() as write:
-        write("new")
+    replace(file._replace(has_owner=has_owner, has_group=has_group))
     status = key.stat()
     assert (status.st_uid, status.st_gid) == (0 if has_owner else 12345, os.getegid() if has_group else 23456)
 

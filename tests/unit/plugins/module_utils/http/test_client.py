@@ -136,19 +136,13 @@ def test_redirects_are_not_followed(serve: Serve, method: str, status: int) -> N
 # Errors
 
 
-def failed(serve: Serve, response: Any, method: str = "GET", **options: Any) -> StatusError:
-    with pytest.raises(StatusError) as error:
-        METHODS[method](serve(response, **{"api_retries": 0, **options}).client)
-    return error.value
-
-
 @pytest.mark.parametrize(
     "status, kind",
     [(401, "unauthorized"), (404, "not_found"), *((status, "http_status") for status in (302, 400, 409, 423, 503))],
 )
 def test_an_error_status_raises_a_typed_error_with_details(serve: Serve, status: int, kind: str) -> None:
     body = {"message": "not today", "code": "NOT_TODAY", "request_id": "theirs-1"}
-    error = failed(serve, reply(body, status))
+    error = fails(serve(reply(body, status), api_retries=0), "GET")
     failure = error.as_result()["failure"]
     expected = {"kind": kind, "method": "GET", "path": "/api_keys", "attempts": 1, "status": status}
     # What is sent with a redirect is no reason.

@@ -16,7 +16,7 @@ from urllib3 import exceptions as urllib3_exceptions
 
 from ansible_collections.clouddb.control.plugins.module_utils._http.attempt import AttemptError
 from ansible_collections.clouddb.control.plugins.module_utils._http.connection import Connection
-from ansible_collections.clouddb.control.plugins.module_utils._http.errors import ServiceUnreachable
+from ansible_collections.clouddb.control.plugins.module_utils._http.errors import ServiceUnreachable, StatusError
 from ansible_collections.clouddb.control.plugins.module_utils._http.failures import status_error, unreachable_error
 from ansible_collections.clouddb.control.plugins.module_utils._http.session import BodyError, RawResponse, Request
 from ansible_collections.clouddb.control.plugins.module_utils._secrets import Masker
@@ -275,8 +275,12 @@ MOVED = (
 NOT_TODAY = b'{"message": "not today"}'
 
 
+def failure(response: RawResponse, request: Request = POST, base_url: str = URL) -> StatusError:
+    return status_error(response, base_url, MASKER, request, FakeClock().clock)
+
+
 def message_of(response: RawResponse, request: Request = GET, base_url: str = URL) -> str:
-    return str(status_error(response, base_url, MASKER, request, FakeClock().clock))
+    return str(failure(response, request, base_url))
 
 
 @pytest.mark.parametrize(
@@ -315,7 +319,7 @@ def test_404_says_what_to_check(base: str, path: str, content: bytes, advice: st
 
 
 def test_an_error_status_after_an_attempt_that_may_have_acted() -> None:
-    error = status_error(raw(404, acted_before=True, attempts=2), URL, MASKER, POST, FakeClock().clock)
+    error = failure(raw(404, acted_before=True, attempts=2))
     assert " after 2 attempts. An earlier attempt may have been carried out. " in str(error)
     assert error.may_have_acted
 
@@ -372,7 +376,7 @@ REASONS: dict[str, tuple[object, str, str | None]] = {
 @pytest.mark.parametrize("body, reason, code", REASONS.values())
 def test_the_reason_of_the_service(body: object, reason: str, code: str | None) -> None:
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
-    error = status_error(raw(409, content), URL, MASKER, POST, FakeClock().clock)
+    error = failure(raw(409, content))
     assert str(error) == f"POST /api_keys returned 409 Conflict{f': {reason}' if reason else '.'}"
     assert error.details.get("code") == code
 
@@ -380,13 +384,13 @@ def test_the_reason_of_the_service(body: object, reason: str, code: str | None) 
 @pytest.mark.parametrize("content", [b"", b" \n", b"\n<!DOCTYPE html><title>Sign in</title>"])
 @pytest.mark.parametrize("status, is_blamed", [(304, True), (400, True), (403, True), (429, False), (503, False)])
 def test_base_url_is_blamed_for_html_and_empty_bodies(content: bytes, status: int, is_blamed: bool) -> None:
-    error = status_error(raw(status, content), URL, MASKER, POST, FakeClock().clock)
+    error = failure(raw(status, content))
     assert ("Check base_url" in str(error), "message" in error.details) == (is_blamed, False)
 
 
 @pytest.mark.parametrize("status", [200, 303])
 def test_bodies_of_other_statuses_are_not_quoted(status: int) -> None:
-    error = status_error(raw(status, SECRET_RESPONSE.encode()), URL, MASKER, POST, FakeClock().clock)
+    error = failure(raw(status, SECRET_RESPONSE.encode()))
     assert "the-new-secret" not in str(error.as_result())
 
 
@@ -402,5 +406,5 @@ def test_an_error_in_an_unknown_encoding_is_quoted_only_if_it_was_decoded(
 
 def test_an_error_status_carries_retry_after() -> None:
     headers = {"Retry-After": "Sat, 21 Nov 2026 08:00:42 GMT"}
-    assert status_error(raw(429, **headers), URL, MASKER, POST, FakeClock().clock).retry_after == 42
-    assert status_error(raw(429), URL, MASKER, POST, FakeClock().clock).retry_after is None
+    assert failure(raw(429, **headers)).retry_after == 42
+    assert failure(raw(429)).retry_after is None

@@ -55,9 +55,6 @@ def named(*listed: dict[str, Any]) -> NamedKeys:
     return NamedKeys("deploy", ACCOUNT, list(listed))
 
 
-# Lists
-
-
 def test_keys_are_sorted_by_creation_time_then_id(serve: Serve) -> None:
     others = [
         key(3, None),
@@ -80,9 +77,6 @@ def test_malformed_key_list_raises(serve: Serve, body: Any) -> None:
 def test_listed_keys_have_no_secrets(serve: Serve) -> None:
     served = serve(reply([{"id": 1, "name": "deploy", "key": "the-secret"}]))
     assert list_keys(served.client, ACCOUNT) == [{"id": 1, "name": "deploy"}]
-
-
-# Creations
 
 
 @pytest.mark.parametrize("fields", [{}, {"name": None}, {"name": "deploy", "scope": "all"}])
@@ -171,8 +165,6 @@ def test_new_key_with_another_name(serve: Serve, shown: str | None, lists: list[
     assert (error.value.kind, error.value.details) == ("name_changed", {"key_ids": [7], "stored_name": "ci"})
 
 
-# Revocations
-
 UNCONFIRMED_TEXT = "Key 7 may still be valid, because the service did not confirm the revocation."
 REFUSED_TEXT = "Key 7 could not be revoked."
 
@@ -232,9 +224,6 @@ def test_a_revocation_that_failed_or_may_have_failed(serve: Serve, replies: list
     assert not_revoked([7], error.value) == problem
     needs_other_key = isinstance(error.value, Unauthorized)
     assert ("Set api_key to another key" in retry_advice(error.value)) is needs_other_key
-
-
-# The check of a secret
 
 
 @pytest.mark.parametrize(

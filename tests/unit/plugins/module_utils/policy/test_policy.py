@@ -47,9 +47,6 @@ def reviewed(keys: list[dict[str, Any]], **policy: Any) -> Review:
     return review(keys, NO_LIMITS._replace(**policy), EPOCH)
 
 
-# Names
-
-
 @pytest.mark.parametrize(
     "pattern, name, matches",
     [
@@ -155,9 +152,6 @@ def test_surplus_keys_are_revoked_last() -> None:
     assert [each["id"] for each in result.due(["duplicate", "expired"])] == [3, 1]
 
 
-# Ages
-
-
 @pytest.mark.parametrize(
     "policy, a_key, kinds",
     [
@@ -182,9 +176,6 @@ def test_what_stands_for_no_time_is_no_age(zero: str) -> None:
     assert found([key(1) | {"created_at": zero}], **limits) == []
     assert found([key(1) | {"created_at": zero, "last_used_at": zero}], **limits) == []
     assert found([key(1) | {"last_used_at": zero}], **limits) == [("never_used", 1)]
-
-
-# Numbers
 
 
 @pytest.mark.parametrize(
@@ -212,9 +203,6 @@ def test_limit_of_the_account_counts_keys_over_another_limit_once() -> None:
     assert found(keys, **{**limits, "max_keys": 4}) == [("over_limit", 5), ("over_limit", 6)]
     message = reviewed(keys, max_keys=4).findings[-1].message
     assert message == "ci (id 6) is one of 6 keys of the account, more than max_keys of 4."
-
-
-# Protection
 
 
 NO_TIMES = "The service sent no valid created_at and last_used_at, so it is not known when the key was last used."
@@ -274,9 +262,6 @@ def test_findings_are_sorted_by_kind_and_name() -> None:
         ("duplicate", 3),
         ("missing", None),
     ]
-
-
-# The option
 
 
 @pytest.mark.parametrize(

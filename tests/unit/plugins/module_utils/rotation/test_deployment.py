@@ -475,9 +475,6 @@ def test_key_that_is_revoked_before_it_is_confirmed(host: Deployment) -> None:
         confirm(host.client, host.host, key)
 
 
-# Without a file, and in check mode
-
-
 def test_record_without_a_file(account: SimulatedAccount, tmp_path: Path) -> None:
     record = tmp_path / "record"
     host = Host("web1", Run("run", {}), None, SecretFile(str(record), lambda path: False, option="record"), ACCOUNT)
