@@ -29,13 +29,7 @@ import requests
 
 from ansible_collections.clouddb.control.plugins.modules import operation_wait, project_info
 from ansible_collections.clouddb.control.tests.unit.support.module_main import run_main
-from ansible_collections.clouddb.control.tests.unit.support.scripted_service import (
-    SILENCE,
-    TUNNEL,
-    Reply,
-    reply,
-    send,
-)
+from ansible_collections.clouddb.control.tests.unit.support.scripted_service import SILENCE, TUNNEL, Reply, reply, send
 
 ROOT = next(str(folder.parent) for folder in Path(__file__).absolute().parents if folder.name == "ansible_collections")
 # Ansible's importer has to be there before the first import of a collection.

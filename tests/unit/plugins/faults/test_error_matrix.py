@@ -31,16 +31,8 @@ from ansible_collections.clouddb.control.plugins.modules import (
     project_info,
 )
 from ansible_collections.clouddb.control.tests.unit.plugins.faults import matrix
-from ansible_collections.clouddb.control.tests.unit.plugins.faults.faulty_proxy import (
-    ERRORS,
-    RETRY_AFTER,
-    FaultyProxy,
-)
-from ansible_collections.clouddb.control.tests.unit.plugins.faults.matrix import (
-    MATRIX,
-    Expected,
-    Row,
-)
+from ansible_collections.clouddb.control.tests.unit.plugins.faults.faulty_proxy import ERRORS, RETRY_AFTER, FaultyProxy
+from ansible_collections.clouddb.control.tests.unit.plugins.faults.matrix import MATRIX, Expected, Row
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
 from ansible_collections.clouddb.control.tests.unit.support.module_main import Outcome, run_main
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox

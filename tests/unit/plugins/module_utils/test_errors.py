@@ -9,9 +9,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError, SecretFileError, sentence
-from ansible_collections.clouddb.control.plugins.module_utils._http.errors import (
-    StatusError,
-)
+from ansible_collections.clouddb.control.plugins.module_utils._http.errors import StatusError
 from ansible_collections.clouddb.control.plugins.module_utils._http.session import Request
 
 REQUEST = Request("GET", "/projects", "id-1")

@@ -10,11 +10,7 @@ import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption
 from ansible_collections.clouddb.control.plugins.module_utils._http.errors import UnexpectedResponse
-from ansible_collections.clouddb.control.plugins.module_utils._projects import (
-    Filters,
-    checked_query,
-    list_projects,
-)
+from ansible_collections.clouddb.control.plugins.module_utils._projects import Filters, checked_query, list_projects
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import Serve, page
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import reply
 

@@ -14,15 +14,9 @@ from unittest import mock
 import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._http import attempt as attempt_file
-from ansible_collections.clouddb.control.plugins.module_utils._http.attempt import (
-    Attempt,
-    AttemptError,
-    run_attempt,
-)
+from ansible_collections.clouddb.control.plugins.module_utils._http.attempt import Attempt, AttemptError, run_attempt
 from ansible_collections.clouddb.control.plugins.module_utils._http.errors import ServiceUnreachable
-from ansible_collections.clouddb.control.tests.unit.support.attempt_timeouts import (
-    time_out_when,
-)
+from ansible_collections.clouddb.control.tests.unit.support.attempt_timeouts import time_out_when
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import Serve
 
 MAX_WAIT = 30.0  # seconds; enough for a busy machine

@@ -10,10 +10,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption
-from ansible_collections.clouddb.control.plugins.module_utils._http.connection import (
-    Connection,
-    connection_from,
-)
+from ansible_collections.clouddb.control.plugins.module_utils._http.connection import Connection, connection_from
 
 API_KEY = "s3cret"
 

@@ -8,10 +8,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils._resources.compare import (
-    changed_fields,
-    contains,
-)
+from ansible_collections.clouddb.control.plugins.module_utils._resources.compare import changed_fields, contains
 
 
 @pytest.mark.parametrize(
