@@ -20,7 +20,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,7 +27,7 @@ from typing import Any, NamedTuple
 import requests
 
 from ansible_collections.clouddb.control.plugins.modules import operation_wait, project_info
-from ansible_collections.clouddb.control.tests.unit.support.module_main import run_main
+from ansible_collections.clouddb.control.tests.unit.support.module_main import HasMain, run_main
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import SILENCE, TUNNEL, Reply, reply, send
 
 ROOT = next(str(folder.parent) for folder in Path(__file__).absolute().parents if folder.name == "ansible_collections")
@@ -187,29 +186,23 @@ def bring_loopback_up() -> None:
         fcntl.ioctl(sock, siocsifflags, struct.pack("16sH14x", b"lo", iff_up))
 
 
-# Tasks
-
-
-def run_project_info(connection: dict[str, Any]) -> str:
-    return str(run_main(project_info, connection).result["msg"])
-
-
-def run_operation_wait(connection: dict[str, Any]) -> str:
-    # A single request may take longer than the wait.
-    options = {"api_timeout": 30, "api_retries": 5, "project_id": "shop", "timeout": WAIT_TIMEOUT}
-    return str(run_main(operation_wait, {**connection, **options}).result["msg"])
-
-
 class Task(NamedTuple):
-    """C(run) takes the connection options and returns a message; C(seconds) is its deadline."""
+    """A task with these options besides those of its connection; C(seconds) is its deadline."""
 
-    run: Callable[[dict[str, Any]], str]
+    module: HasMain
+    options: dict[str, Any]
     seconds: float
 
+    def run(self, connection: dict[str, Any]) -> str:
+        """The message with which the task fails."""
+        return str(run_main(self.module, {**connection, **self.options}).result["msg"])
 
+
+# A single request may take longer than the wait.
+WAIT = {"api_timeout": 30, "api_retries": 5, "project_id": "shop", "timeout": WAIT_TIMEOUT}
 TASKS = {
-    "project_info": Task(run_project_info, API_TIMEOUT),
-    "operation_wait": Task(run_operation_wait, WAIT_TIMEOUT),
+    "project_info": Task(project_info, {}, API_TIMEOUT),
+    "operation_wait": Task(operation_wait, WAIT, WAIT_TIMEOUT),
 }
 
 

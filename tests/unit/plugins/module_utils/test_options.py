@@ -14,7 +14,6 @@ from ansible_collections.clouddb.control.plugins.module_utils import _timestamps
 from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption
 from ansible_collections.clouddb.control.plugins.module_utils._lists import MAX_COMPARED, similar
 from ansible_collections.clouddb.control.plugins.module_utils._operations.status import (
-    selected_actions,
     selected_statuses,
 )
 
@@ -56,17 +55,6 @@ def test_duration_has_a_maximum() -> None:
     assert refused(timestamps.duration, "36501d", largest=timestamps.MAX_AGE)
 
 
-@pytest.mark.parametrize("value", ["", "\t\n", ["a", " "]])
-@pytest.mark.parametrize("check", [options.not_blank, options.identifier])
-def test_blank_text_is_refused(check: Callable[..., Any], value: Any) -> None:
-    assert "must not be empty" in refused(check, value)
-
-
-@pytest.mark.parametrize("value", ["..", ["a", "b/c"], " a", "\x1b[31m", "\ud800"])
-def test_identifier_refuses_other_text(value: Any) -> None:
-    assert "is not an id" in refused(options.identifier, value)
-
-
 def test_moment_accepts_timestamps_and_ages() -> None:
     assert timestamps.moment({"it": "2026-11-21T08:00:00Z"}, "it") == datetime(2026, 11, 21, 8, tzinfo=UTC)
     assert timestamps.moment({"it": "24h"}, "it") == timedelta(days=1)
@@ -88,25 +76,10 @@ def test_moment_refuses_other_text_and_shows_both_formats(value: str) -> None:
     assert timestamps.AGE_EXAMPLES in message
 
 
-def test_unknown_value_causes_a_warning_with_the_known_ones() -> None:
-    assert selected_actions({"it": None}, "it") == ((), [])
-    selected, (warning,) = selected_actions({"it": ["create_branch", "sync_dbs_and_roles_from_compute"]}, "it")
-    assert selected == ("create_branch", "sync_dbs_and_roles_from_compute")
-    assert warning.startswith(
-        "it: 'sync_dbs_and_roles_from_compute' is unknown to this collection, and may never occur."
-    )
-    assert "Known values are apply_config, apply_storage_config, " in warning
-
-
 @pytest.mark.parametrize("text", ["faild", "Failed", "canceled", "finshed", "runing", "unsucessful"])
 def test_a_misspelled_status_is_an_error(text: str) -> None:
     right = {"canceled": "cancelled", "finshed": "finished", "runing": "running", "unsucessful": "unsuccessful"}
     assert refused(selected_statuses, [text]).endswith(f"Did you mean {right.get(text, 'failed')}?")
-
-
-def test_unsuccessful_stands_for_all_that_failed() -> None:
-    selected, warnings = selected_statuses({"it": ["running", "unsuccessful"]}, "it")
-    assert (sorted(selected), warnings) == (["cancelled", "error", "failed", "running"], [])
 
 
 @pytest.mark.parametrize("value, text", [("1.10", "1.10"), (42, "42"), ("", "")])
@@ -221,9 +194,3 @@ def test_fields_that_no_item_has_are_a_warning(missing: list[str], quoted: str) 
     fields.reduce(ITEMS[:1])
     fields.reduce(ITEMS[1:])
     assert fields.warnings() == [f"fields: no item has {quoted}. The fields are id, name, size, tags."]
-
-
-@pytest.mark.parametrize("value", [[], [""], ["id", " "]])
-def test_no_fields_and_blank_fields_are_refused(value: Any) -> None:
-    with pytest.raises(InvalidOption):
-        options.checked_fields({"fields": value})

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.modules import api_key_info, operation_wait, project_info
+from ansible_collections.clouddb.control.plugins.modules import api_key_info, project_info
 from ansible_collections.clouddb.control.tests.unit.plugins.security.certificates import DAY, OTHER_HOST, Authority
 from ansible_collections.clouddb.control.tests.unit.support.each_module import of_every_module
 from ansible_collections.clouddb.control.tests.unit.support.module_main import HasMain, Outcome, run_main
@@ -95,12 +95,6 @@ def test_invalid_certificates_of_a_trusted_authority_are_refused(
     # A CA bundle would not help.
     assert ADVICE not in outcome.result["msg"]
     assert served.requests == []
-
-
-def test_a_wait_ends_at_an_untrusted_certificate(serve: Serve, authority: Authority) -> None:
-    served = serve(tls=authority.server())
-    outcome = task(served, operation_wait, project_id="shop", timeout=60)
-    assert (outcome.failure["kind"], outcome.result["polls"]) == ("unreachable", 1)
 
 
 @of_every_module

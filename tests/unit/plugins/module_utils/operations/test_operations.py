@@ -56,16 +56,6 @@ def listed(serve: Serve, *script: Reply, page_size: int = 100, **selection: Any)
     return [each["id"] for each in found]
 
 
-def test_reads_all_pages_of_the_project(serve: Serve) -> None:
-    served = serve(operations(1, 2, cursor="a b"), operations(3, cursor="c"), operations(cursor="d"))
-    assert [each["id"] for each in list_operations(served.client, "p_1", Selection(), 2)] == ["1h", "2h", "3h"]
-    assert served.targets == [
-        "/projects/p_1/operations?limit=2",
-        "/projects/p_1/operations?limit=2&cursor=a+b",
-        "/projects/p_1/operations?limit=2&cursor=c",
-    ]
-
-
 def test_newest_come_first_even_when_the_pages_overlap(serve: Serve) -> None:
     assert listed(serve, operations(2, 1, cursor="1"), operations(1, 3, 2.5)) == ["1h", "2h", "2.5h", "3h"]
 
