@@ -50,37 +50,6 @@ def test_two_plays_for_different_hosts(account: Account, state: str) -> None:
     repair(account)
 
 
-def test_host_removed_from_the_inventory(account: Account) -> None:
-    account.restore("rotated", tasks=False)
-    before = observe(account)
-    account.hosts = ("web1", "web2")
-
-    check(account, account.run(api_key_rotation_max_age="30d"), before)
-
-
-def test_host_that_no_longer_uses_the_key(account: Account) -> None:
-    account.restore("rotated", tasks=False)
-    account.hosts = ("web1", "web2")
-
-    run = account.run(api_key_rotation_retired_hosts=["web3"])
-
-    assert run.status == 0, run.end()
-    assert complete(account)
-
-
-def test_host_added(account: Account) -> None:
-    account.restore("empty", tasks=False)
-    account.hosts = ("web1", "web2")
-    assert account.run().status == 0
-    before = observe(account)
-    account.hosts = ("web1", "web2", "web3")
-
-    run = account.run(api_key_rotation_max_age="30d")
-
-    check(account, run, before)
-    assert run.status == 0 and complete(account), run.end()
-
-
 def test_lists_of_hosts_that_are_known_do_not_travel(account: Account) -> None:
     """Each host would return the names of all others. The role and the records agree on what the hosts of the play are."""
     account.restore("empty", tasks=False)
@@ -92,15 +61,6 @@ def test_lists_of_hosts_that_are_known_do_not_travel(account: Account) -> None:
     lists = [[line["host_lists"] for line in run.trace if "host_lists" in line] for run in runs]
     assert [run.status for run in runs] == [0, 0, 0], "".join(run.end() for run in runs)
     assert lists == [[], [], [['["Web2", "db1", "web1"]']] * 2]
-
-
-def test_older_key_that_was_never_used(account: Account) -> None:
-    account.restore("empty", tasks=False)
-    account.sandbox.api("POST", "/api_keys", {"key_name": "deploy-20200101T000000Z"})
-
-    run = account.run()
-
-    assert not unrepaired(account, run), "\n".join([*unrepaired(account, run), run.end()])
 
 
 def test_role_twice_in_a_play(account: Account) -> None:

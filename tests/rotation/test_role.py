@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import re
 import stat
 from pathlib import Path
 from typing import Any
@@ -84,47 +83,6 @@ def test_play_that_is_never_in_check_mode(account: Account) -> None:
 
     assert [key["id"] for key in run.result()["revoked"]] == [older]
     assert ids(account) == [run.result()["api_key"]["id"]]
-
-
-def test_first_key(account: Account) -> None:
-    account.restore("empty", tasks=False)
-
-    run = succeeded(account.run(PLAIN, "-vvv"))
-
-    [created] = ids(account)
-    assert run.result()["changed"] and run.result()["api_key"]["id"] == created
-    files = [account.files_folder / f"{host}.key" for host in HOSTS]
-    assert [account.key_id(file.read_text()) for file in files] == [created] * 3
-    assert {mode(file) for file in files} == {0o600}
-    assert files[0].read_text() not in run.output
-
-
-def test_key_that_is_young_enough(account: Account) -> None:
-    account.restore("rotated", tasks=False)
-    before = observe(account)
-
-    run = succeeded(account.run(api_key_rotation_max_age="30d"))
-
-    assert not run.result()["changed"]
-    assert set(re.findall(r"changed=\d+", run.output)) == {"changed=0"}
-    assert observe(account) == before
-
-
-def test_older_keys_that_are_kept(account: Account) -> None:
-    account.restore("rotated", tasks=False)
-    [first] = ids(account)
-    file = account.files_folder / "web1.key"
-
-    succeeded(account.run(api_key_rotation_keep=1, api_key_rotation_mode="0640"))
-    _first, second = ids(account)
-    wanted_mode = mode(file)
-    # The age is that of the sandbox's clock.
-    account.sandbox.advance(5)
-    run = succeeded(account.run(api_key_rotation_keep=1, api_key_rotation_max_age="1s"))
-
-    assert (_first, wanted_mode, mode(file)) == (first, 0o640, 0o640)
-    assert ids(account) == [second, run.result()["api_key"]["id"]]
-    assert [key["id"] for key in run.result()["revoked"]] == [first]
 
 
 def test_interrupted_grace_period(account: Account) -> None:
@@ -232,19 +190,6 @@ def test_failed_handler_of_the_rollback_keeps_the_new_key(account: Account) -> N
     assert all(map(account.key_id, used))
 
 
-def test_new_key_that_the_service_rejects(account: Account) -> None:
-    account.restore("rotated", tasks=False)
-    before = observe(account)
-    # Each host lists the keys five times with the new key.
-    rule = {"kind": "status", "status": 401, "method": "GET", "path": "/api_keys", "times": 15}
-
-    run = account.run(event={"step": ["Write the key", 1], "what": "fault", "rule": rule})
-
-    failed(run, "web1: Write the key: The service does not accept the new key", "was revoked")
-    after = observe(account)
-    assert (after.active, secret_files(after.files)) == (before.active, secret_files(before.files))
-
-
 def test_deployment_by_tasks_only(account: Account) -> None:
     account.restore("empty", tasks=True)
     only_tasks = {"api_key_rotation_dest": "", "api_key_rotation_hosts": list(HOSTS)}
@@ -306,40 +251,6 @@ def test_keys_that_a_vault_has_held_are_kept(account: Account, step: str, reject
     # Those that no host holds any more are revoked once they were replaced twice.
     last = succeeded(account.run(tasks=True, **only_tasks))
     assert ids(account)[1:] == [last.result()["api_key"]["id"]]
-
-
-def authenticated_with(secret: str) -> Scenario:
-    """The role authenticates with this key."""
-    return Scenario("own key", play={"module_defaults": {"group/clouddb.control.all": {"api_key": secret}}})
-
-
-def test_own_key(account: Account) -> None:
-    account.restore("rotated", tasks=False)
-    [own] = ids(account)
-    file = account.files_folder / "web1.key"
-
-    run = succeeded(account.run(authenticated_with(file.read_text())))
-    newest = run.result()["api_key"]["id"]
-    assert ids(account) == [own, newest]
-    assert run.result()["left"] == [own]
-    assert f"The task's own key is not revoked: key {own} of this name" in run.messages()
-
-    secret = file.read_text()
-    run = succeeded(account.run(authenticated_with(secret), api_key_rotation_max_age="30d"))
-    assert ids(account) == [run.result()["api_key"]["id"]] == [newest]
-    assert file.read_text() == secret
-
-
-def test_name_that_leads_to_another_host(account: Account) -> None:
-    account.restore("rotated", tasks=False)
-    before = observe(account)
-    host = "{{ 'web1' if inventory_hostname == 'web2' else inventory_hostname }}"
-
-    run = account.run(api_key_rotation_dest=f"{account.files_folder}/{host}.key")
-
-    failed(run, "by a host with the same file", "was revoked")
-    after = observe(account)
-    assert (after.active, secret_files(after.files)) == (before.active, secret_files(before.files))
 
 
 def test_extra_variable_instead_of_the_secret(account: Account) -> None:
