@@ -51,52 +51,19 @@ Return Values
 -------------
 None.
 """
-ROLE = """
-clouddb.control.sandbox role
-++++++++++++++++++++++++++++
-
-.. contents::
-   :local:
-   :depth: 2
-
-Entry point
------------
-
-Synopsis
-^^^^^^^^
-- Starts a sandbox.
-
-Parameters
-^^^^^^^^^^
-None.
-"""
-
-
 GUIDE = "Guide\n=====\n"
 METADATA = yaml.safe_load((CHECKOUT / "galaxy.yml").read_text(encoding="utf-8"))
 
 
 def build(folder: Path, version: str, **pages: str) -> str:
     """Build a site with these pages for a version of the collection; the errors of Sphinx."""
-    for part in ("docs/site", "roles/sandbox"):
-        shutil.copytree(CHECKOUT / part, folder / part)
+    shutil.copytree(CHECKOUT / "docs" / "site", folder / "docs" / "site")
     (folder / "galaxy.yml").write_text(yaml.safe_dump({**METADATA, "version": version}), encoding="utf-8")
     (folder / "sources").mkdir()
     for name, content in {"index": GUIDE, **pages}.items():
         (folder / "sources" / f"{name}.rst").write_text(f":orphan:\n\n{content}", encoding="utf-8")
-    program = [
-        sys.executable,
-        "-m",
-        "sphinx",
-        "-W",
-        "-q",
-        "-b",
-        "html",
-        "-c",
-        "docs/site",
-        "-D",
-        "extensions=examples_first",
-    ]
+    options = ["-W", "-q", "-b", "html", "-c", "docs/site", "-D", "extensions=examples_first"]
+    program = [sys.executable, "-m", "sphinx", *options]
     done = subprocess.run([*program, "sources", "built"], cwd=folder, capture_output=True, text=True, check=False)
     assert bool(done.stderr) == bool(done.returncode)
     return done.stderr
@@ -106,7 +73,7 @@ def build(folder: Path, version: str, **pages: str) -> str:
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A site of the development version."""
     folder = tmp_path_factory.mktemp("site")
-    assert build(folder, "1.3.0-dev0", demo_module=MODULE + EXAMPLES, sandbox_role=ROLE) == ""
+    assert build(folder, "1.3.0-dev0", demo_module=MODULE + EXAMPLES) == ""
     return folder / "built"
 
 
@@ -133,13 +100,6 @@ def test_examples_follow_the_synopsis(site: Path) -> None:
     assert order == sorted(order)
 
 
-def test_example_of_a_role_is_the_first_in_its_readme(site: Path) -> None:
-    body = body_of(site / "sandbox_role.html")
-    assert headings(body) == ["Entry point", "Synopsis", "Examples", "Parameters"]
-    assert contents(body) == ["entry-point", "synopsis", "examples", "parameters"]
-    assert "Try out a playbook with a sandbox" in body
-
-
 def test_page_without_an_example_is_an_error(tmp_path: Path) -> None:
     assert "The page demo_module has no synopsis or no example." in build(tmp_path, "1.2.3", demo_module=MODULE)
 
@@ -147,10 +107,8 @@ def test_page_without_an_example_is_an_error(tmp_path: Path) -> None:
 def test_pages_say_whether_their_version_is_released(site: Path, tmp_path: Path) -> None:
     link = f'<a href="{METADATA["documentation"]}stable/">'
     assert build(tmp_path, "1.2.3") == ""
-    for page, shown, has_banner in (
-        (site, "development version", True),
-        (tmp_path / "built", "version 1.2.3", False),
-    ):
+    built = tmp_path / "built"
+    for page, shown, has_banner in (site, "development version", True), (built, "version 1.2.3", False):
         html = (page / "index.html").read_text(encoding="utf-8")
         assert f"<title>Guide &mdash; clouddb.control, {shown}</title>" in html
         assert re.search(rf'<div class="version">\s*{shown}\s*</div>', html)
