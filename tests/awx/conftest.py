@@ -18,11 +18,10 @@ sys.path[:0] = [
 ]
 
 from awx_api import Awx  # noqa: E402
-from installation import download_collections  # noqa: E402
+from installation import download_collections, install_collection  # noqa: E402
 from jobs import Controller  # noqa: E402
 from sandbox import Sandbox, running_sandbox  # noqa: E402
 from scripted_service import scripted_service  # noqa: E402
-from workspace import temporary_workspace  # noqa: E402
 
 
 def awx_collection() -> Path:
@@ -35,30 +34,10 @@ def pytest_configure(config: pytest.Config) -> None:
     awx_collection()
 
 
-def installed(root: Path) -> Controller:
-    """Build and install the collection in a new folder, whose path must not contain spaces."""
-    root.mkdir(exist_ok=True)
-    with temporary_workspace() as workspace:
-        with workspace.start("ansible-galaxy", "collection", "build", "--output-path", str(root)) as build:
-            assert build.wait() == 0
-    (root / "venv").symlink_to(sys.prefix)
-    controller = Controller(root, [root / "collections", awx_collection()])
-    [tarball] = root.glob("*.tar.gz")
-    controller.run(
-        "ansible-galaxy",
-        "collection",
-        "install",
-        "--offline",
-        "--collections-path",
-        str(root / "collections"),
-        str(tarball),
-    )
-    return controller
-
-
 @pytest.fixture(scope="session")
 def controller(tmp_path_factory: pytest.TempPathFactory) -> Controller:
-    return installed(tmp_path_factory.mktemp("controller"))
+    root = tmp_path_factory.mktemp("controller")
+    return Controller(root, [install_collection(root), awx_collection()])
 
 
 @pytest.fixture

@@ -7,15 +7,15 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import ansible_runner
 import yaml
+from installation import user_environment
 from jinja2 import StrictUndefined
 from jinja2.sandbox import ImmutableSandboxedEnvironment
-
-REMOVED_PREFIXES = ("ANSIBLE_", "AWX_", "CLOUDDB_", "CONTROLLER_", "TOWER_")
 
 # ansible-runner writes the environment of the playbook, secrets included, to this file. AWX does not keep it unmasked.
 WITH_ENVIRONMENT = "command"
@@ -56,6 +56,7 @@ class Controller:
         self.root = root
         self.collection = collections[0] / "ansible_collections" / "clouddb" / "control"
         self.files = self.collection / "extensions" / "awx"
+        (root / "venv").symlink_to(sys.prefix)
         self._bin = root / "venv" / "bin"
         programs = root / "bin"
         programs.mkdir()
@@ -66,13 +67,11 @@ class Controller:
             )
             (programs / name).chmod(0o755)
         self.env = {
-            **{name: value for name, value in os.environ.items() if not name.startswith(REMOVED_PREFIXES)},
+            **user_environment(root),
             "ANSIBLE_COLLECTIONS_PATH": os.pathsep.join(map(str, collections)),
-            "ANSIBLE_HOME": str(root / "home"),
             "ANSIBLE_LOCALHOST_WARNING": "false",
             "ANSIBLE_INVENTORY_UNPARSED_WARNING": "false",
             "LC_ALL": "C.UTF-8",
-            "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
         }
 
     def run(self, *command: str, env: dict[str, str] | None = None, code: int = 0) -> str:

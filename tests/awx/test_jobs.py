@@ -64,17 +64,6 @@ def test_survey_answers_reach_the_playbook(controller: Controller, sandbox: Sand
     assert job.files_with(API_KEY) == [WITH_ENVIRONMENT]
 
 
-def test_failed_operation_fails_the_alert_job(controller: Controller, sandbox: Sandbox, tmp_path: Path) -> None:
-    [project] = sandbox.api("GET", "/projects")["projects"]
-    sandbox.plan((0, "failed"), error="no such image")
-    sandbox.api("POST", f"/projects/{project['id']}/branches", {"branch": {"name": "broken"}, "endpoints": []})
-    job = controller.launch("clouddb alert on failures", tmp_path / "job", credential(sandbox))
-    assert job.status == "failed" and job.failed_hosts() == ["localhost"]
-    [result] = job.results("Fail with the list")
-    assert f"create_branch in {project['id']}: no such image" in result["msg"]
-    assert_hidden(job, API_KEY)
-
-
 def test_weekly_rotation_of_the_credential(controller: Controller, sandbox: Sandbox, awx: Awx, tmp_path: Path) -> None:
     stored = add_credential(awx, sandbox)
     secrets = [API_KEY]
