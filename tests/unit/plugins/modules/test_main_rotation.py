@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._rotation.confirmation import id_of_list
-from ansible_collections.clouddb.control.plugins.module_utils._rotation.record import checksum
 from ansible_collections.clouddb.control.plugins.modules import api_key_deployment, api_key_rotation
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
 from ansible_collections.clouddb.control.tests.unit.support.module_main import Outcome, run_main
@@ -116,54 +115,11 @@ def test_check_mode(sandbox: Sandbox, tmp_path: Path) -> None:
     assert [key["id"] for key in sandbox.api("GET", "/api_keys")] == [key["id"] for key in before]
 
 
-def test_confirmations_of_check_mode_are_no_others(sandbox: Sandbox, tmp_path: Path) -> None:
-    check = Rotation(sandbox, tmp_path, "first", check_mode=True)
-    real = Rotation(sandbox, tmp_path, "first")
-    for confirmations, rotation in ((check.confirmations("inspect"), real), (real.confirmations("inspect"), check)):
-        failure = rotation.rotation("plan", confirmations, max_age="0").failure
-        assert (failure["kind"], failure["hosts"]) == ("rotation_refused", list(HOSTS))
-    assert real.rotation("plan", real.confirmations("inspect")).success["check_mode"] is False
-
-
-def test_rollback_fails_with_the_errors(sandbox: Sandbox, tmp_path: Path) -> None:
-    run = Rotation(sandbox, tmp_path, "run")
-    run.create(run.rotation("plan", run.confirmations("inspect")).success)
-    confirmations = run.confirmations("roll_back", tasks_rolled_back=True)
-    outcome = run.rotation("roll_back", confirmations, errors={"web1": "the disk is full"}, **run.key)
-    assert outcome.failure["kind"] == "rotation_failed"
-    assert not sandbox.accepts(run.key["key"])
-    assert run.key["key"] not in outcome.printed
-
-
-def test_deployment_over_another_key_and_its_rollback(sandbox: Sandbox, tmp_path: Path) -> None:
-    first = Rotation(sandbox, tmp_path, "first")
-    first.complete()
-    second = Rotation(sandbox, tmp_path, "second")
-    inspected = second.deployment("web1", "inspect").success
-    plan = second.rotation("plan", second.confirmations("inspect"), max_age="0").success
-    second.create(plan)
-    for check_mode in (True, False):
-        second.check_mode = check_mode
-        fingerprint = inspected["confirmation"]["fingerprint"]
-        deployed = second.deployment("web1", "deploy", fingerprint=fingerprint, **deployed_by(plan)).success
-        assert deployed == {**deployed, "changed": True, "previous": first.key["key"]}
-        written = first if check_mode else second
-        assert (tmp_path / "web1").read_text(encoding="utf-8") == written.key["key"]
-    confirmed = second.deployment("web1", "confirm").success
-    older = [[first.key["key_id"], id_of_list(HOSTS), checksum(first.key["key"]), False]]
-    assert deployed_by(plan) == {"hosts": list(HOSTS), "older_keys": older, "host_lists": []}
-    rolled_back = second.deployment("web1", "roll_back", previous=deployed["previous"]).success
-    assert [result["changed"] for result in (inspected, confirmed, rolled_back)] == [False, False, True]
-    assert rolled_back["confirmation"]["rolled_back"] == second.key["key_id"]
-    assert (tmp_path / "web1").read_text(encoding="utf-8") == first.key["key"]
-
-
 @pytest.mark.parametrize(
     "options, problem",
     [
         ({"step": "roll_back"}, "roll_back but all of the following are missing: key_id, key"),
         ({"hosts": [" "]}, "hosts: must not be empty"),
-        ({"retired_hosts": [" "]}, "retired_hosts: must not be empty"),
         ({"max_age": "99999999d"}, "max_age: "),
         ({"key_id": "x"}, "key_id"),
     ],
@@ -181,7 +137,6 @@ def test_invalid_options_of_the_rotation_are_named(sandbox: Sandbox, options: di
         ({"step": "deploy"}, "key_id, key, fingerprint, hosts, older_keys"),
         ({"step": "commit"}, "key_id"),
         ({"step": "confirm"}, "confirm but all of the following are missing: key_id, key"),
-        ({"step": "roll_back"}, "roll_back but all of the following are missing: key_id, key"),
         (
             {"step": "deploy", "key": "", "key_id": 1, "fingerprint": "f", "hosts": [], "older_keys": []},
             "key: must not be empty",
@@ -189,7 +144,6 @@ def test_invalid_options_of_the_rotation_are_named(sandbox: Sandbox, options: di
         ({"step": "inspect", "record": None}, "record: is required with dest. Set the path of a file for the record."),
         ({"step": "inspect", "attributes": "+i"}, "attributes: is not supported. Omit it."),
         ({"step": "inspect", "mode": "0240"}, "mode: "),
-        *(({"step": "inspect", option: " "}, f"{option}: must not be empty") for option in ("dest", "record")),
     ],
 )
 def test_invalid_options_are_named(sandbox: Sandbox, tmp_path: Path, options: dict[str, Any], problem: str) -> None:
