@@ -1,20 +1,16 @@
 # Copyright (c) clouddb.control contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs tasks of the modules of resources, and of two hosts at the same time."""
+"""Runs tasks of the modules of resources."""
 
 from __future__ import annotations
 
 import importlib
-from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier
 from typing import Any
 
 import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
-from ansible_collections.clouddb.control.plugins.module_utils._http.connection import Connection
-from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
 SHOP = "wispy-lake-12345678"
@@ -49,20 +45,6 @@ def failing(client: Client, **options: Any) -> dict[str, Any]:
         task(client, **options)
     failure: dict[str, Any] = error.value.as_result()["failure"]
     return failure
-
-
-def on_two_hosts(sandbox: Sandbox, **options: Any) -> list[dict[str, Any]]:
-    """The results of a task that two hosts run at the same time."""
-    together = Barrier(2)
-
-    def run(_host: int) -> dict[str, Any]:
-        clock = FakeClock(on_sleep=sandbox.advance).clock
-        client = Client(Connection(sandbox.base_url, sandbox.api_key), clock)
-        together.wait(60)
-        return task(client, **options)
-
-    with ThreadPoolExecutor(2) as pool:
-        return list(pool.map(run, range(2)))
 
 
 def writes(sandbox: Sandbox) -> list[str]:

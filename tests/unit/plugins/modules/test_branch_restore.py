@@ -13,13 +13,7 @@ import pytest
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._options import NOT_CREATED_ID
-from ansible_collections.clouddb.control.tests.unit.support.resource_task import (
-    SHOP,
-    failing,
-    on_two_hosts,
-    task,
-    writes,
-)
+from ansible_collections.clouddb.control.tests.unit.support.resource_task import SHOP, failing, task, writes
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
 BRANCHES = f"/projects/{SHOP}/branches"
@@ -179,12 +173,6 @@ def test_unfinished_operations_do_not_replace_a_restore(
         sandbox.advance(120)
     carried_out = [each for each in sandbox.requests() if each["path"].endswith("/restore") and each["status"] == 200]
     assert len(carried_out) == (0 if check_mode else 2)
-
-
-def test_two_hosts_at_once_restore_it_twice(sandbox: Sandbox, dev: dict[str, Any]) -> None:
-    results = on_two_hosts(sandbox, **DEV)
-    assert [each["changed"] for each in results] == [True, True]
-    assert databases(sandbox, dev["id"]) == ["clouddb"]
 
 
 class TestNewBranch:
