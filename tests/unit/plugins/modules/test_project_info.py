@@ -55,7 +55,6 @@ def test_returns_every_project_with_every_field(sandbox: Sandbox, client: Client
         ({"name": "shop", "region_id": "aws-eu-central"}, []),
         ({"project_id": "wispy-lake-1234567"}, []),
         ({"query": {"search": "nowhere"}}, []),
-        ({"query": {"org_id": "org-c", "search": "s"}}, []),
     ],
 )
 def test_required_project_that_is_missing_fails(client: Client, options: dict[str, Any], near: list[str]) -> None:
