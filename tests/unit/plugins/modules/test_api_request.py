@@ -195,11 +195,10 @@ def test_a_timeout_names_the_unfinished_operations(sandbox: Sandbox, client: Cli
     assert 30 <= round(clock.elapsed, 6) < 40
 
 
-@pytest.mark.parametrize("status", [409, 423])
-def test_accepted_statuses_are_results(sandbox: Sandbox, client: Client, status: int) -> None:
-    sandbox.fault("status", status=status, method="POST", body={"message": "no"})
-    result = task(client, "POST", path=BRANCHES, body={"branch": {}}, status_code=[status])
-    assert (result["changed"], result["status"], result["json"]) == (False, status, {"message": "no"})
+def test_accepted_statuses_are_results(sandbox: Sandbox, client: Client) -> None:
+    sandbox.fault("status", status=423, method="POST", body={"message": "no"})
+    result = task(client, "POST", path=BRANCHES, body={"branch": {}}, status_code=[423])
+    assert (result["changed"], result["status"], result["json"]) == (False, 423, {"message": "no"})
 
 
 @pytest.mark.parametrize("all_pages", [False, True])
@@ -214,6 +213,7 @@ def test_an_accepted_status_does_not_hide_what_an_earlier_attempt_did(
 ) -> None:
     sandbox.fault("lost_answer", method="DELETE")
     if is_locked:
+        sandbox.fault("status", status=503, method="DELETE", retry_after=7)
         sandbox.fault("status", status=423, method="DELETE")
     options: dict[str, Any] = {"path": f"projects/{BLOG}", "status_code": [200, 404]}
     first, second = task(client, "DELETE", **options), task(client, "DELETE", **options)
@@ -331,12 +331,6 @@ def test_operations_before_a_request_whose_response_was_lost_are_left_out(
     options = PREVIEW if method == "POST" else preview()
     actions = [operation["action"] for operation in task(client, method, **options)["operations"]]
     assert sorted(actions) == (["create_branch", "start_compute"] if method == "POST" else ["suspend_compute"])
-
-
-def test_the_query_is_sent(sandbox: Sandbox, client: Client) -> None:
-    task(client, "POST", path="projects", body={"project": {"name": "new"}}, query={"notify": True})
-    [sent] = [entry for entry in sandbox.requests() if entry["method"] == "POST"]
-    assert sent["query"] == "notify=true"
 
 
 # Reading
