@@ -62,18 +62,3 @@ def test_every_item_is_listed_once(service: ScriptedService, data: st.DataObject
     assert read(service, *script) == items
     queries = [dict(request.query) for request in service.requests]
     assert queries == [{}, *({"cursor": cursor} for cursor in sent)][: len(script)]
-
-
-@given(
-    st.lists(
-        st.tuples(st.lists(st.sampled_from("abc"), max_size=3), st.sampled_from([None, "", "1", "2", "3"])),
-        min_size=1,
-        max_size=5,
-    )
-)
-def test_pagination_always_ends(service: ScriptedService, script: list[tuple[list[str], str | None]]) -> None:
-    """A repeated cursor ends the list, so there are at most as many pages as cursors."""
-    found = read(service, *(page(items, pagination={"cursor": cursor}) for items, cursor in script * 4))
-    served = script[: len(service.requests)]
-    assert len(service.requests) <= 5
-    assert found == list(dict.fromkeys(item for items, _cursor in served for item in items))
