@@ -52,7 +52,6 @@ class SimulatedOperations:
         self.projects: dict[str, dict[str, Any]] = {}
         self.operations: dict[str, list[SimulatedOperation]] = {}
         self.sent: list[tuple[float, str]] = []
-        self.paths: list[str] = []
         self._before_request = before_request
         self._rendered: dict[tuple[str, float], dict[str, Any]] = {}
         self._has_hints = has_hints
@@ -75,7 +74,6 @@ class SimulatedOperations:
         path = "/" + "/".join(map(str, segments))
         self.sent.append((self.clock.elapsed, path))
         self._before_request(path)
-        self.paths.append(path)
         query = query or {}
         if len(segments) == 1:
             return self._page(path, "projects", list(self.projects), query, PROJECTS_PER_PAGE, self._project)

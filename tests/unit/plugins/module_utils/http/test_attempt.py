@@ -8,7 +8,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from typing import Any, Callable
+from typing import Any, Callable, NamedTuple
 from unittest import mock
 
 import pytest
@@ -33,30 +33,26 @@ def wait_until(condition: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-class SlowLookup:
-    """A name lookup that returns once C(release) is called, as if the DNS server did not respond."""
+class SlowLookup(NamedTuple):
+    """A name lookup that has C(begun), and returns once it is C(released), as if the DNS server did not respond."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch):
-        self._released = threading.Event()
-        self._lookup = socket.getaddrinfo
-        self.begun = threading.Event()
-        monkeypatch.setattr(socket, "getaddrinfo", self._wait)
-
-    def _wait(self, *args: Any, **kwargs: Any) -> Any:
-        self.begun.set()
-        assert self._released.wait(MAX_WAIT)
-        return self._lookup(*args, **kwargs)
-
-    def release(self) -> None:
-        self._released.set()
+    begun: threading.Event
+    released: threading.Event
 
 
 @pytest.fixture
 def lookup(monkeypatch: pytest.MonkeyPatch) -> Iterator[SlowLookup]:
-    slow = SlowLookup(monkeypatch)
+    slow, getaddrinfo = SlowLookup(threading.Event(), threading.Event()), socket.getaddrinfo
+
+    def look_up(*args: Any, **kwargs: Any) -> Any:
+        slow.begun.set()
+        assert slow.released.wait(MAX_WAIT)
+        return getaddrinfo(*args, **kwargs)
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
     time_out_when(monkeypatch, lambda attempt: slow.begun.is_set())
     yield slow
-    slow.release()
+    slow.released.set()
     wait_until(lambda: not attempts_running())
 
 
@@ -74,7 +70,7 @@ def test_an_abandoned_attempt_sends_nothing_once_its_lookup_ends(serve: Serve, l
     served = serve(api_timeout=60, api_retries=0)
     with pytest.raises(ServiceUnreachable):
         served.client.post("api_keys", body={"key_name": "deploy"})
-    lookup.release()
+    lookup.released.set()
     wait_until(lambda: not attempts_running())
     assert served.requests == []
 

@@ -57,7 +57,6 @@ def test_requests_carry_limit_query_and_cursor(serve: Serve) -> None:
     [
         {},
         {"pagination": None},
-        {"pagination": {}},
         {"pagination": {"cursor": None}},
         {"pagination": {"cursor": ""}},
         {"pagination": {"next": "1"}},

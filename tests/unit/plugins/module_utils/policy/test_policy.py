@@ -249,21 +249,6 @@ def test_key_with_an_unknown_time_costs_no_other_key(field: str, value: Any) -> 
         assert (field, value) == ("last_used_at", None)
 
 
-def test_findings_are_sorted_by_kind_and_name() -> None:
-    keys = [key(1, "b", 9 * DAY), key(2, "a", 9 * DAY), key(3, "b", 9 * DAY, idle=None)]
-    assert found(keys, allowed=[Allowed("z")], max_age=DAY) == [
-        ("unknown", 2),
-        ("unknown", 1),
-        ("unknown", 3),
-        ("expired", 2),
-        ("expired", 1),
-        ("expired", 3),
-        ("never_used", 3),
-        ("duplicate", 3),
-        ("missing", None),
-    ]
-
-
 @pytest.mark.parametrize(
     "entries",
     [

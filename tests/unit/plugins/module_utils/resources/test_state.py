@@ -45,10 +45,8 @@ def operation(action: str, status: str, minutes: float = 0, **fields: Any) -> di
     [
         ({}, PRESENT),
         ({"current_state": "ready"}, PRESENT),
-        ({"status": "running"}, PRESENT),
         ({"state": 7, "status": None}, PRESENT),
         ({"current_state": "init"}, UNFINISHED),
-        ({"state": "Creating"}, UNFINISHED),
         ({"status": "pending"}, UNFINISHED),
         ({"current_state": "deleting"}, DELETING),
         ({"status": "pending", "state": "TERMINATING"}, DELETING),

@@ -57,7 +57,7 @@ class Account(SimulatedOperations):
 
     def polled(self) -> list[str]:
         """The projects in the order in which they were polled."""
-        return [path.split("/")[2] for path in self.paths if path.endswith("/operations")]
+        return [path.split("/")[2] for _moment, path in self.sent if path.endswith("/operations")]
 
     def delays(self, project: str) -> list[float]:
         """The seconds from each change to its event."""

@@ -132,7 +132,7 @@ def test_restart_begins_with_unfinished_operations(tmp_path: Path) -> None:
     state_file = str(tmp_path / "state.json")
     account.start("p30", 50, seconds=600)
     account.follow(200, state_file=state_file)
-    account.paths.clear()
+    account.sent.clear()
     account.follow(10, state_file=state_file)
     assert account.polled()[0] == "p30"
 
