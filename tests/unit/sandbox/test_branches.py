@@ -143,10 +143,7 @@ def test_default_and_protected_branches_cannot_expire(service):
     """Otherwise the project would have no default branch, and could not be deleted."""
     expires = {"expires_at": service.later(days=1)}
     path = service.create_finished_branch(branch=expires)
-    for changed, fields in (
-        (f"{BRANCHES}/{service.default_branch()}", expires),
-        (path, {"protected": True}),
-    ):
+    for changed, fields in ((f"{BRANCHES}/{service.default_branch()}", expires), (path, {"protected": True})):
         before = service.ok("GET", changed)
         assert service.request("PATCH", changed, json={"branch": fields}).status_code == 422
         assert service.ok("GET", changed) == before

@@ -34,10 +34,7 @@ def test_owner_is_a_role_of_the_branch(service, databases):
 
 @pytest.mark.parametrize(
     ("changes", "expected"),
-    [
-        ({"name": "sales"}, ("sales", "clouddb_owner")),
-        ({"name": None, "owner_name": "app"}, ("orders", "app")),
-    ],
+    [({"name": "sales"}, ("sales", "clouddb_owner")), ({"name": None, "owner_name": "app"}, ("orders", "app"))],
 )
 def test_update(service, databases, changes, expected):
     """Fields that are missing or null stay as they are. The id stays the same."""

@@ -159,10 +159,7 @@ def test_passwords_are_only_in_responses_that_are_about_them(service, branch, tm
     """They are in no other response, and not in the request log."""
     role = create_role(service, branch)
     created = service.create_branch()
-    secrets = {
-        role["password"],
-        service.ok("GET", f"{branch}/roles/clouddb_owner/reveal_password")["password"],
-    }
+    secrets = {role["password"], service.ok("GET", f"{branch}/roles/clouddb_owner/reveal_password")["password"]}
     service.advance(5)
     other = f"projects/{PROJECT}/branches/{created['branch']['id']}"
     responses = [

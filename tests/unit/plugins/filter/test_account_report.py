@@ -116,12 +116,7 @@ class TestProjects:
 class TestOperations:
     @pytest.mark.parametrize(
         "status, label",
-        [
-            ("skipped", "OK"),
-            ("scheduling", "Scheduling"),
-            ("never heard of", "In progress"),
-            ("cancelled", "Error"),
-        ],
+        [("skipped", "OK"), ("scheduling", "Scheduling"), ("never heard of", "In progress"), ("cancelled", "Error")],
     )
     def test_labels(self, status, label):
         assert console_label(status) == label

@@ -72,12 +72,7 @@ def test_keys_and_projects() -> None:
             unavailable_project_ids=["p8", "p9"],
         )
     )
-    assert not_zero(found, "clouddb_api_keys") == {
-        ("never_used",): 2,
-        ("stale",): 1,
-        ("used",): 1,
-        ("unknown",): 1,
-    }
+    assert not_zero(found, "clouddb_api_keys") == {("never_used",): 2, ("stale",): 1, ("used",): 1, ("unknown",): 1}
     assert found[("clouddb_api_key_oldest_created_timestamp_seconds",)] == 1735787045.5
     assert not_zero(found, "clouddb_projects") == {("aws-eu-central-1",): 2, ("unknown",): 2}
     assert found[("clouddb_unavailable_projects",)] == 2

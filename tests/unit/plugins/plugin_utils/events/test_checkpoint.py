@@ -17,11 +17,7 @@ import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.changes import FollowedProject
-from ansible_collections.clouddb.control.plugins.plugin_utils._events.checkpoint import (
-    SAVE_INTERVAL,
-    Checkpoint,
-    State,
-)
+from ansible_collections.clouddb.control.plugins.plugin_utils._events.checkpoint import SAVE_INTERVAL, Checkpoint, State
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EPOCH, FakeClock
 
 BASE_URL = "https://control.example.com/api/v2"

@@ -39,14 +39,7 @@ def test_durations(seconds: float, expected: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "days, expected",
-    [
-        (0, "< 1 day"),
-        (89, "89 days"),
-        (90, "3 months"),
-        (729, "24 months"),
-        (730, "2 years"),
-    ],
+    "days, expected", [(0, "< 1 day"), (89, "89 days"), (90, "3 months"), (729, "24 months"), (730, "2 years")]
 )
 def test_ages(days: int, expected: str) -> None:
     assert text.age_text(days) == expected
