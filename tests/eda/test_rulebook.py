@@ -137,13 +137,6 @@ def test_refused_key_fails(start: Start, sandbox: Sandbox) -> None:
     assert "a-key-that-nobody-knows" not in rulebook.output
 
 
-def test_invalid_argument_fails(start: Start) -> None:
-    rulebook = start(printing(backfill="yesterday"))
-    assert rulebook.process.wait(90)
-    assert "backfill: must be a number of seconds from 0 to " in rulebook.output
-    assert "or a duration such as 90s, 5m, 24h, 7d or 2w, not 'yesterday'" in rulebook.output
-
-
 def test_arguments_can_be_variables(sandbox: Sandbox, start: Start) -> None:
     args = {name: "{{ settings." + name + " }}" for name in ("project_ids", "statuses", "backfill", "interval")}
     settings = {"project_ids": [PROJECT], "statuses": ["failed"], "backfill": "1d", "interval": 0.5}

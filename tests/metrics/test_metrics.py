@@ -6,20 +6,78 @@ from __future__ import annotations
 
 import json
 import re
-from datetime import timedelta
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
-from conftest import ROOT, Promtool, Role
 from prometheus_client.parser import text_string_to_metric_families
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "unit" / "support"))
+
+from account_report import run_program, run_role  # noqa: E402
+from sandbox import running_sandbox  # noqa: E402
 
 RULES = ROOT / "extensions" / "prometheus" / "clouddb.rules.yml"
 DASHBOARD = ROOT / "extensions" / "grafana" / "clouddb.json"
-HOUR = timedelta(hours=1)
 SUCCESS = re.compile(
     r"^clouddb_account_report_last_success_timestamp_seconds\{account=\"production\"\} (\S+)$", re.MULTILINE
 )
+OPERATIONS = [
+    {"action": "start_compute", "status": status, "age": "1h"} for status in ("finished", "failed", "running")
+]
+SEED: dict[str, Any] = {
+    "api_keys": [{"name": "ci", "age": "300d"}, {"name": "deploy", "age": "2d"}],
+    "projects": [
+        {"region_id": region, "compute": False, "operations": OPERATIONS}
+        for region in ("aws-eu-central-1", "azure-westeurope")
+    ],
+}
+Promtool = Callable[..., str]
+Role = Callable[..., str]
+
+
+@pytest.fixture
+def metrics(tmp_path: Path) -> Path:
+    """The metrics file of the role, in a directory of its own."""
+    (tmp_path / "textfile").mkdir()
+    return tmp_path / "textfile" / "production.prom"
+
+
+@pytest.fixture
+def role(tmp_path: Path, metrics: Path) -> Iterator[Role]:
+    """Runs the role with an account in a sandbox; returns the output."""
+    with running_sandbox(tmp_path, **SEED) as service:
+        # The report has complete seconds, and a key that was created 300 days ago is 300 days old.
+        service.advance(1)
+
+        def run(*options: str, succeeds: bool = True, **variables: Any) -> str:
+            defaults = {
+                "account_report_now": service.control("GET", "/clock")["now"],
+                "account_report_dest": str(tmp_path / "report.html"),
+                "account_report_metrics_dest": str(metrics),
+            }
+            done = run_role(tmp_path, service, {**defaults, **variables}, *options)
+            assert (done.returncode == 0) == succeeds, done.stdout
+            service.advance(3600)
+            return done.stdout
+
+        yield run
+
+
+@pytest.fixture
+def promtool(tmp_path: Path) -> Promtool:
+    """Runs promtool in a temporary directory, and returns its output. It must succeed."""
+
+    def run(*arguments: str, text: str = "") -> str:
+        done = run_program(["promtool", *arguments], tmp_path, input=text)
+        assert done.returncode == 0, done.stdout
+        return done.stdout
+
+    return run
 
 
 def time_of_success(text: str) -> float:
@@ -28,50 +86,49 @@ def time_of_success(text: str) -> float:
 
 
 @pytest.mark.smoke
-def test_file(role: Role, promtool: Promtool) -> None:
-    first = role.run("--diff")
-    assert promtool("check", "metrics", text=first.text) == ""
-    assert first.mode == 0o644
-    assert time_of_success(first.text) == role.now.timestamp()
-    lines = first.text.splitlines()
+def test_file(role: Role, metrics: Path, promtool: Promtool) -> None:
+    output, first = role("--diff"), metrics.read_text()
+    assert promtool("check", "metrics", text=first) == ""
+    assert metrics.stat().st_mode & 0o777 == 0o644
+    lines = first.splitlines()
     assert 'clouddb_projects{account="production",region_id="azure-westeurope"} 1.0' in lines
     assert 'clouddb_operations{account="production",action="start_compute",status="failed"} 2.0' in lines
-    assert list(role.metrics.parent.iterdir()) == [role.metrics]
-    assert "+clouddb_" not in first.output
+    assert list(metrics.parent.iterdir()) == [metrics]
+    assert "+clouddb_" not in output
 
-    again = role.run(later=HOUR)
-    assert time_of_success(again.text) == role.now.timestamp() + 3600
-    assert SUCCESS.sub("", again.text) == SUCCESS.sub("", first.text)
+    output, again = role(), metrics.read_text()
+    assert time_of_success(again) - time_of_success(first) == pytest.approx(3600, abs=1)
+    assert SUCCESS.sub("", again) == SUCCESS.sub("", first)
     # The page and its JSON are unchanged, the metrics are not.
-    assert re.search(r"changed=1 .*failed=0", again.output)
+    assert re.search(r"changed=1 .*failed=0", output)
 
 
-def test_failed_run_keeps_the_time_of_the_last_success(role: Role) -> None:
-    first = role.run()
-    directory = str(role.metrics.parent)
-    for failing in ({"account_report_dest": "/nowhere/a.html"}, {"account_report_json_dest": directory}):
-        assert role.run(succeeds=False, later=HOUR, **failing).text == first.text
+def test_failed_run_keeps_the_time_of_the_last_success(role: Role, metrics: Path) -> None:
+    role()
+    first = metrics.read_text()
+    for failing in ({"account_report_dest": "/nowhere/a.html"}, {"account_report_json_dest": str(metrics.parent)}):
+        role(succeeds=False, **failing)
+        assert metrics.read_text() == first
 
 
-def test_rules_are_valid(promtool: Promtool) -> None:
+def test_rules(promtool: Promtool) -> None:
     [group] = yaml.safe_load(RULES.read_text(encoding="utf-8"))["groups"]
     assert f"SUCCESS: {len(group['rules'])} rules found" in promtool("check", "rules", "--lint-fatal", str(RULES))
-
-
-def test_alerts(promtool: Promtool) -> None:
     assert "SUCCESS" in promtool("test", "rules", str(ROOT / "tests" / "metrics" / "alerts.yml"))
 
 
-def test_queries_of_the_dashboard_return_series(role: Role, promtool: Promtool, tmp_path: Path) -> None:
-    text = role.run(account_report_policy_result={"findings": [{"kind": "unknown", "outcome": "reported"}]}).text
+def test_queries_of_the_dashboard_return_series(role: Role, metrics: Path, promtool: Promtool, tmp_path: Path) -> None:
+    role(account_report_policy_result={"findings": [{"kind": "unknown", "outcome": "reported"}]})
+    samples = [sample for family in text_string_to_metric_families(metrics.read_text()) for sample in family.samples]
     series = [
         {
             "series": sample.name
-            + json.dumps(sample.labels, separators=(",", "=")).replace('{"', "{").replace(',"', ",").replace('"=', "="),
+            + "{"
+            + ",".join(f"{name}={json.dumps(value)}" for name, value in sample.labels.items())
+            + "}",
             "values": f"{sample.value} {sample.value}",
         }
-        for family in text_string_to_metric_families(text)
-        for sample in family.samples
+        for sample in samples
     ]
     panels = json.loads(DASHBOARD.read_text(encoding="utf-8"))["panels"]
     # For all accounts
@@ -80,9 +137,6 @@ def test_queries_of_the_dashboard_return_series(role: Role, promtool: Promtool, 
         {"expr": f"count({query}) > bool 0", "eval_time": "1m", "exp_samples": [{"labels": "{}", "value": 1}]}
         for query in queries
     ]
-    test = {
-        "evaluation_interval": "1m",
-        "tests": [{"interval": "1m", "input_series": series, "promql_expr_test": cases}],
-    }
-    (tmp_path / "test.yml").write_text(json.dumps(test))
+    tests = [{"interval": "1m", "input_series": series, "promql_expr_test": cases}]
+    (tmp_path / "test.yml").write_text(json.dumps({"evaluation_interval": "1m", "tests": tests}))
     assert "SUCCESS" in promtool("test", "rules", "test.yml")

@@ -121,50 +121,40 @@ def test_a_session_of_neon(account: Account, neon: Callable[..., str]) -> None:
     assert project_id not in neon("projects list")
 
 
-def test_a_session_of_neon_api(account: Account) -> None:
-    """What it reads is what it has changed before. It reads all fields of a response."""
+def test_neon_api(account: Account) -> None:
+    """It reads all fields of a response."""
     api = NeonAPI(API_KEY, base_url=f"{account.sandbox.base_url}/")
-    project_id = api.project_create(project={"name": "wiki", "branch": {"name": "trunk"}}).project.id
-
-    def state() -> Any:
-        """The branches, and what the branch `dev` has, once no operation is unfinished."""
+    project = api.project_create(project={"name": "wiki", "branch": {"name": "trunk"}}).project.id
+    account.sandbox.advance(60)
+    branch_id = api.branch_create(project, branch={"name": "dev"}, endpoints=[{"type": "read_write"}]).branch.id
+    [endpoint] = [each.id for each in api.endpoints(project).endpoints if each.branch_id == branch_id]
+    at = (project, branch_id)
+    for change in (
+        lambda: api.role_create(*at, "app"),
+        lambda: api.role_password_reset(*at, "app"),
+        lambda: api.database_create(*at, database={"name": "orders", "owner_name": "app"}),
+        lambda: api.database_update(*at, "orders", database={"name": "sales"}),
+        lambda: api.endpoint_suspend(project, endpoint),
+        lambda: api.endpoint_start(project, endpoint),
+    ):
         account.sandbox.advance(60)
-        found = {branch.name: branch.id for branch in api.branches(project_id).branches}
-        if "dev" not in found:
-            return [*found]
-        databases = [each.name for each in api.databases(project_id, found["dev"]).databases]
-        computes = [each for each in api.endpoints(project_id).endpoints if each.branch_id == found["dev"]]
-        return [*found], databases, [each.current_state.value for each in computes]
-
+        change()
     assert [key.name for key in api.api_keys()] == ["sandbox", "ci"]
-    assert state() == ["trunk"]
-    branch_id = api.branch_create(project_id, branch={"name": "dev"}, endpoints=[{"type": "read_write"}]).branch.id
-    assert state() == (["trunk", "dev"], ["clouddb"], ["active"])
-    created = api.role_create(project_id, branch_id, "app")
-    account.sandbox.advance(60)
-    started = created.operations[0].id
-    assert api.operation(project_id, started).operation.id == started
-    assert [each.name for each in api.roles(project_id, branch_id).roles] == ["clouddb_owner", "app"]
-    assert api.role_password_reset(project_id, branch_id, "app").role.password != created.role.password
-    account.sandbox.advance(60)
-    api.database_create(project_id, branch_id, database={"name": "orders", "owner_name": "app"})
-    account.sandbox.advance(60)
-    api.database_update(project_id, branch_id, "orders", database={"name": "sales"})
-    assert api.database(project_id, branch_id, "sales").database.owner_name == "app"
-    [endpoint_id] = [each.id for each in api.endpoints(project_id).endpoints if each.branch_id == branch_id]
-    account.sandbox.advance(60)
-    api.endpoint_suspend(project_id, endpoint_id)
-    assert state() == (["trunk", "dev"], ["clouddb", "sales"], ["idle"])
-    api.endpoint_start(project_id, endpoint_id)
-    account.sandbox.advance(60)
-    api.database_delete(project_id, branch_id, "sales")
-    assert state() == (["trunk", "dev"], ["clouddb"], ["active"])
-    api.endpoint_delete(project_id, endpoint_id)
-    assert state() == (["trunk", "dev"], ["clouddb"], [])
-    api.branch_delete(project_id, branch_id)
-    assert state() == ["trunk"]
-    api.project_delete(project_id)
-    assert project_id not in [each.id for each in api.projects().projects]
+    assert {each.id for each in api.projects().projects} == {PROJECT, project}
+    assert [each.name for each in api.branches(project).branches] == ["trunk", "dev"]
+    assert [each.name for each in api.roles(*at).roles] == ["clouddb_owner", "app"]
+    assert [each.name for each in api.databases(*at).databases] == ["clouddb", "sales"]
+    assert api.database(*at, "sales").database.owner_name == "app"
+    assert api.operation(PROJECT, account.parameters["operation_id"]).operation.project_id == PROJECT
+    for delete in (
+        lambda: api.database_delete(*at, "sales"),
+        lambda: api.endpoint_delete(project, endpoint),
+        lambda: api.branch_delete(*at),
+        lambda: api.project_delete(project),
+    ):
+        account.sandbox.advance(60)
+        delete()
+    assert [each.id for each in api.projects().projects] == [PROJECT]
 
 
 @pytest.mark.smoke

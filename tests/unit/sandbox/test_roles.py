@@ -155,32 +155,26 @@ def test_branch_without_compute_has_no_connection_uri(service):
     assert (response.status_code, "compute" in response.json()["message"]) == (404, True)
 
 
-def test_passwords_are_only_in_responses_that_are_about_them(service, branch, tmp_path):
+def test_passwords_are_only_in_responses_that_are_about_them(service, branch):
     """They are in no other response, and not in the request log."""
     role = create_role(service, branch)
     created = service.create_branch()
     secrets = {role["password"], service.ok("GET", f"{branch}/roles/clouddb_owner/reveal_password")["password"]}
     service.advance(5)
-    other = f"projects/{PROJECT}/branches/{created['branch']['id']}"
+    project = f"projects/{PROJECT}"
+    lists = [
+        f"{project}/branches",
+        f"{project}/endpoints",
+        f"{project}/operations",
+        f"{branch}/roles",
+        f"{branch}/databases",
+    ]
     responses = [
         json.dumps(created),
-        *(
-            service.get(path).text
-            for path in (
-                "projects",
-                f"projects/{PROJECT}",
-                f"projects/{PROJECT}/branches",
-                f"projects/{PROJECT}/endpoints",
-                f"projects/{PROJECT}/operations",
-                branch,
-                f"{branch}/roles",
-                f"{branch}/roles/app",
-                f"{branch}/databases",
-                "/_sandbox/requests",
-            )
-        ),
+        *(service.get(path).text for path in ("projects", project, branch, f"{branch}/roles/app", *lists)),
+        service.get("/_sandbox/requests").text,
         service.request("DELETE", f"{branch}/roles/app").text,
-        service.request("DELETE", other).text,
+        service.request("DELETE", f"{project}/branches/{created['branch']['id']}").text,
         service.request("POST", f"{branch}/roles", json={"role": {"name": "late"}}).text,
     ]
     assert all(len(text) > 20 for text in responses)

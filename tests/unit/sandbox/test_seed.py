@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from datetime import datetime, timedelta
 
 import pytest
@@ -18,8 +19,12 @@ def parse_timestamp(text):
     return datetime.fromisoformat(text.replace("Z", "+00:00"))
 
 
+def operations(*each):
+    return {"projects": [{"id": PROJECT, "operations": [*each]}]}
+
+
 def one_operation(**fields):
-    return {"projects": [{"id": PROJECT, "operations": [{"action": "start_compute", **fields}]}]}
+    return operations({"action": "start_compute", **fields})
 
 
 class TestAccount:
@@ -32,17 +37,13 @@ class TestAccount:
         assert sandbox < new
 
     def test_last_use_of_keys(self, serve):
-        service = serve(
-            {
-                "api_keys": [
-                    {"name": "idle", "age": "300d", "last_used": "40d"},
-                    {"name": "young", "last_used": "2h"},
-                    {"name": "unused", "age": "300d"},
-                    {"name": "used", "key": "u" * 64, "last_used": "40d"},
-                ]
-            }
-        )
-        _sandbox, idle, young, unused, used = service.keys()
+        keys = [
+            {"name": "idle", "age": "300d", "key": "u" * 64, "last_used": "40d"},
+            {"name": "young", "last_used": "2h"},
+            {"name": "unused", "age": "300d"},
+        ]
+        service = serve({"api_keys": keys})
+        _sandbox, idle, young, unused = service.keys()
         now = parse_timestamp(service.ok("GET", "/_sandbox/clock")["now"])
         assert timedelta(days=40) <= now - parse_timestamp(idle["last_used_at"]) < timedelta(days=40, minutes=1)
         assert timedelta(days=300) <= now - parse_timestamp(idle["created_at"]) < timedelta(days=300, minutes=1)
@@ -50,9 +51,7 @@ class TestAccount:
         assert young["created_at"] == young["last_used_at"]
         assert (unused["last_used_at"], unused["last_used_from_addr"]) == (None, "")
         service.as_key("u" * 64).get("projects")
-        assert parse_timestamp(service.keys()[4]["last_used_at"]) - parse_timestamp(used["last_used_at"]) >= timedelta(
-            40
-        )
+        assert parse_timestamp(service.keys()[1]["last_used_at"]) >= now
 
     def test_all_fields_of_a_project(self, serve):
         fields = {
@@ -93,7 +92,7 @@ class TestAccount:
 
 
 class TestOperations:
-    @pytest.mark.parametrize("status", ["scheduling", "running", "finished", "failed", "skipped"])
+    @pytest.mark.parametrize("status", ["running", "finished", "failed"])
     def test_status(self, serve, status):
         service = serve(one_operation(status=status, age="2h", id="op-1"))
         (operation,) = service.operations()
@@ -118,18 +117,11 @@ class TestOperations:
 
     def test_branch_and_endpoint_ids(self, serve):
         service = serve(
-            {
-                "projects": [
-                    {
-                        "id": PROJECT,
-                        "operations": [
-                            {"action": "create_branch", "branch_id": "br-1"},
-                            {"action": "start_compute", "branch_id": "br-1", "endpoint_id": "ep-1"},
-                            {"action": "check_availability"},
-                        ],
-                    }
-                ]
-            }
+            operations(
+                {"action": "create_branch", "branch_id": "br-1"},
+                {"action": "start_compute", "branch_id": "br-1", "endpoint_id": "ep-1"},
+                {"action": "check_availability"},
+            )
         )
         check, start, branch = service.operations()
         assert "endpoint_id" not in branch
@@ -144,21 +136,14 @@ class TestOperations:
 
 class TestGenerated:
     def test_number_of_generated_objects(self, serve):
-        service = serve(
-            {
-                "projects": [{"id": PROJECT, "generate_operations": 1000}],
-                "generate": {"projects": 300, "operations_per_project": 3},
-            }
-        )
+        generate = {"projects": 300, "operations_per_project": 3}
+        service = serve({"projects": [{"id": PROJECT, "generate_operations": 1000}], "generate": generate})
         projects = service.ok("GET", "projects", params={"limit": 400})["projects"]
-        assert len(projects) == 301
-        assert len({project["id"] for project in projects}) == 301
+        assert len({project["id"] for project in projects}) == len(projects) == 301
         assert len(service.operations(projects[0]["id"])) == 3
-        operations = service.operations()
-        assert len(operations) == 1000
-        assert len({operation["action"] for operation in operations}) == 8
-        assert sum(operation["status"] == "failed" for operation in operations) == 20
-        assert sum(operation["status"] == "finished" for operation in operations) == 980
+        found = service.operations()
+        assert len({operation["action"] for operation in found}) == 8
+        assert Counter(operation["status"] for operation in found) == {"failed": 20, "finished": 980}
 
     def test_generated_ids_are_reproducible(self, serve, tmp_path):
         seed = {"generate": {"projects": 5, "operations_per_project": 2}}

@@ -77,16 +77,14 @@ def test_an_event_is_a_copy() -> None:
     assert labels == [{"a": 1}]
 
 
-class Queue(asyncio.Queue[Any]):
-    """A queue with one event."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.put_nowait({})
+def full_queue() -> asyncio.Queue[Any]:
+    queue = asyncio.Queue[Any]()
+    queue.put_nowait({})
+    return queue
 
 
 def test_an_event_is_delivered_once_it_is_received(monkeypatch: pytest.MonkeyPatch) -> None:
-    full = Queue()
+    full = full_queue()
     pauses: list[float] = []
 
     async def receive(pause: float) -> None:
@@ -116,5 +114,5 @@ def test_the_rules_have_a_minute_to_receive_an_event(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(asyncio, "sleep", sleep)
     monkeypatch.setattr(emitter, "time", SimpleNamespace(monotonic=lambda: sum(pauses)))
-    asyncio.run(wait_until_delivered(Queue()))
+    asyncio.run(wait_until_delivered(full_queue()))
     assert sum(pauses) == pytest.approx(60, abs=0.1)

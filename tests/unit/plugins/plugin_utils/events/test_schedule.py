@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import pytest
 
@@ -15,11 +14,8 @@ from ansible_collections.clouddb.control.tests.unit.support.fake_clock import Fa
 SECONDS_PER_POLL = 0.1
 
 
-class Polled(NamedTuple):
-    """A poll, by the seconds since the test began."""
-
-    moment: float
-    name: str
+# When a project was polled, in seconds since the test began, and its name.
+Poll = tuple[float, str]
 
 
 class Simulation:
@@ -34,15 +30,15 @@ class Simulation:
     def pause(self) -> float:
         return max(0.0, self.schedule.due() - self.clock.clock.monotonic())
 
-    def run(self, seconds: float, seconds_per_poll: float = 0.0) -> list[Polled]:
+    def run(self, seconds: float, seconds_per_poll: float = 0.0) -> list[Poll]:
         """The polls of this time, each of which takes C(seconds_per_poll)."""
-        polls: list[Polled] = []
+        polls: list[Poll] = []
         end = self.clock.elapsed + seconds
         while self.clock.elapsed + self.pause() <= end:
             self.clock.sleep(self.pause())
             name = self.schedule.start()
             assert name is not None
-            polls.append(Polled(self.clock.elapsed, name))
+            polls.append((self.clock.elapsed, name))
             self.clock.sleep(seconds_per_poll)
             self.schedule.polled(name, 0.0 if name in self.changing else None, name in self.unfinished)
         self.clock.sleep(max(0.0, end - self.clock.elapsed))
@@ -54,9 +50,9 @@ def simulation() -> Simulation:
     return Simulation()
 
 
-def intervals(polls: list[Polled], name: str) -> list[float]:
+def intervals(polls: list[Poll], name: str) -> list[float]:
     """The seconds between the polls of this name."""
-    moments = [poll.moment for poll in polls if poll.name == name]
+    moments = [moment for moment, polled in polls if polled == name]
     return [later - earlier for earlier, later in zip(moments, moments[1:])]
 
 
@@ -66,13 +62,12 @@ def names(number: int, prefix: str) -> list[str]:
 
 def test_new_projects_are_polled_at_once_in_their_order(simulation: Simulation) -> None:
     simulation.schedule.add(["b", "a"])
-    assert [poll.name for poll in simulation.run(1)] == ["b", "a"]
+    assert [name for _moment, name in simulation.run(1)] == ["b", "a"]
     assert intervals(simulation.run(300), "a") == pytest.approx([30] * 9)
 
 
-def test_project_with_unfinished_operations_remains_busy() -> None:
+def test_project_with_unfinished_operations_remains_busy(simulation: Simulation) -> None:
     """However many others there are, it is polled every max_interval."""
-    simulation = Simulation()
     simulation.unfinished.add("a")
     simulation.schedule.add(["a", *names(1000, "idle")])
     assert max(intervals(simulation.run(600, SECONDS_PER_POLL), "a")) < 31
@@ -122,7 +117,7 @@ def test_busy_projects_are_not_delayed_by_thousands_of_others(simulation: Simula
     polls = simulation.run(1200, SECONDS_PER_POLL)
     for name in simulation.changing:
         assert max(intervals(polls[6000:], name)) < 10
-    assert {poll.name for poll in polls} == simulation.changing | set(names(2450, "idle"))
+    assert {name for _moment, name in polls} == simulation.changing | set(names(2450, "idle"))
 
 
 def test_too_many_busy_projects_are_delayed_evenly(simulation: Simulation) -> None:
