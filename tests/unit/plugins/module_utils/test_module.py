@@ -48,16 +48,13 @@ def never(params: Mapping[str, Any], client: Client, check_mode: bool) -> NoRetu
     raise AssertionError("run() was called")
 
 
-def raising(error: ClouddbError) -> RunFunction:
-    def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> NoReturn:
-        raise error
-
-    return run
-
-
 def test_failed_tasks_report_warnings_and_diff() -> None:
-    error = ClouddbError("unexpected", "failed", result={"warnings": ["a warning"], "diff": {"before": 1, "after": 2}})
-    result = outcome_of(raising(error))
+    def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> NoReturn:
+        raise ClouddbError(
+            "unexpected", "failed", result={"warnings": ["a warning"], "diff": {"before": 1, "after": 2}}
+        )
+
+    result = outcome_of(run)
     assert result.failed
     assert "a warning" in str(result.result["warnings"])
     assert "diff" not in result.result

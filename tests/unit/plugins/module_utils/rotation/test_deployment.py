@@ -244,23 +244,13 @@ def test_rollback_keeps_a_key_to_which_another_run_has_returned(rotated: Deploym
     assert (is_restored, rotated.secret, confirmation.sha256) == (False, new.secret, checksum(new.secret))
 
 
-def test_committed_key_is_not_rolled_back(rotated: Deployment) -> None:
-    new = rotated.rotate()
-    is_restored, confirmation = rotated.roll_back(new)
-    assert (is_restored, rotated.secret, confirmation.key_id, confirmation.rolled_back) == (
-        False,
-        new.secret,
-        new.id,
-        None,
-    )
-
-
-def test_without_a_file_a_committed_key_is_not_rolled_back_either(host: Deployment) -> None:
-    host.host = host.host._replace(file=None)
-    _changed, host.inspected = inspect(host.client, host.host)
+@pytest.mark.parametrize("has_file", [True, False])
+def test_committed_key_is_not_rolled_back(host: Deployment, has_file: bool) -> None:
+    host.host = host.host._replace(file=host.file if has_file else None)
     new = host.rotate()
     is_restored, confirmation = host.roll_back(new)
     assert (is_restored, confirmation.key_id, confirmation.rolled_back) == (False, new.id, None)
+    assert host.secret == (new.secret if has_file else None)
 
 
 @pytest.mark.parametrize("has_key", [False, True])

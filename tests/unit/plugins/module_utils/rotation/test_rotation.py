@@ -312,13 +312,17 @@ def test_runs_that_are_limited_by_tags_are_refused(keys: Keys) -> None:
 
 @pytest.mark.parametrize("number", [1, 2])
 def test_keys_of_others_are_left(keys: Keys, number: int) -> None:
-    plan = keys.run("plan", *keys.both(keys.newest, known_keys=keys.known(keys.ids[number:])))
+    recorded = keys.known(keys.ids[number:])
+    found = keys.both(keys.newest, known_keys=recorded)
+    plan = keys.run("plan", *found)
     assert plan["left"] == keys.ids[:number]
     assert "no record of these hosts" in plan["warnings"][0]
     records: dict[str, Any] = {"has_record": False, "known_keys": {}}
     plan = keys.run("plan", *keys.both(keys.newest, **records), hosts=["web1", "web2"], keep=2 - number)
     assert plan["left"] == keys.ids[:number]
     assert "api_key_rotation_own_key" in plan["warnings"][0]
+    revoked = keys.run("revoke", *found, key_id=keys.newest)["revoked"]
+    assert [key["id"] for key in revoked] == keys.ids[number:-1]
 
 
 @pytest.mark.parametrize("keep, revoke", [(0, True), (1, True), (2, False), (3, False)])
@@ -334,17 +338,6 @@ def test_without_records_no_key_is_revoked(keys: Keys, keep: int, left: int) -> 
     for max_age, number in (("30d", left), ("0", left + 1)):
         plan = keys.run("plan", *found, hosts=["web1", "web2"], keep=keep, max_age=max_age)
         assert (plan["revoke"], plan["left"]) == (False, keys.ids[:number])
-
-
-@pytest.mark.parametrize(
-    "has_file, accepted, is_deployed",
-    [(True, True, True), (True, None, False), (False, None, True), (False, False, False)],
-)
-def test_a_file_must_be_accepted(has_file: bool, accepted: bool | None, is_deployed: bool) -> None:
-    keys = Keys()
-    key_id = keys.add_key()
-    found = keys.confirmation("web1", key_id, has_file=has_file, accepted=accepted)
-    assert found.has_deployed(key_id) is is_deployed
 
 
 @pytest.mark.parametrize("seconds, counts", [(3600, True), (3601, False), (-3600, True), (-3601, False)])
@@ -541,14 +534,6 @@ def test_own_key_that_the_account_does_not_have_is_refused(keys: Keys, step: str
     with pytest.raises(InvalidOption) as error:
         keys.run(step, *keys.both(keys.newest), key_id=keys.newest, own_key="999")
     assert error.value.details["option"] == "own_key"
-
-
-def test_keys_of_unknown_hosts_are_not_revoked(keys: Keys) -> None:
-    recorded = keys.known(keys.ids[1:])
-    plan = keys.run("plan", *keys.both(keys.newest, known_keys=recorded))
-    assert plan["left"] == [keys.ids[0]]
-    result = keys.run("revoke", *keys.both(keys.newest, known_keys=recorded), key_id=keys.newest)
-    assert [key["id"] for key in result["revoked"]] == [keys.ids[1]]
 
 
 def test_groups_of_hosts_that_share_a_name_keep_their_own_keys(keys: Keys) -> None:
