@@ -22,7 +22,7 @@ with suppress(ImportError):
 
 # A busy machine may be slow, so there is no deadline. All examples of a test share its fixtures.
 settings.register_profile(
-    "quick", max_examples=20, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck)
+    "quick", max_examples=10, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck)
 )
 settings.register_profile("soak", settings.get_profile("quick"), max_examples=1000, derandomize=False, print_blob=True)
 

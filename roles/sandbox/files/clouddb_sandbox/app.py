@@ -4,12 +4,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from fastapi.openapi.utils import get_openapi
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 from starlette.routing import compile_path
@@ -40,23 +42,20 @@ RESOURCES = (account, api_keys, projects, branches, computes, databases, roles, 
 ROUTES = [route for resource in RESOURCES for route in resource.router.routes]
 
 
-class SandboxApp(FastAPI):
-    """FastAPI with an OpenAPI document that matches the behavior: a bearer key is required, invalid requests get 400."""
-
-    def openapi(self) -> dict[str, Any]:
-        if self.openapi_schema:
-            return self.openapi_schema
-        document = super().openapi()
-        for item in document["paths"].values():
-            for operation in item.values():
-                validation_error = operation["responses"].get("422", {}).get("content", {}).get("application/json", {})
-                if validation_error.get("schema") == {"$ref": "#/components/schemas/HTTPValidationError"}:
-                    del operation["responses"]["422"]
-        for name in ("HTTPValidationError", "ValidationError"):
-            document["components"]["schemas"].pop(name, None)
-        document["components"]["securitySchemes"] = {"bearer": {"type": "http", "scheme": "bearer"}}
-        document["security"] = [{"bearer": []}]
-        return document
+@functools.cache
+def openapi_document() -> dict[str, Any]:
+    """Return the OpenAPI document, made to match the behavior: a bearer key is required, invalid requests get 400."""
+    document = get_openapi(title="clouddb sandbox", version="2", routes=ROUTES)
+    for item in document["paths"].values():
+        for operation in item.values():
+            validation_error = operation["responses"].get("422", {}).get("content", {}).get("application/json", {})
+            if validation_error.get("schema") == {"$ref": "#/components/schemas/HTTPValidationError"}:
+                del operation["responses"]["422"]
+    for name in ("HTTPValidationError", "ValidationError"):
+        document["components"]["schemas"].pop(name, None)
+    document["components"]["securitySchemes"] = {"bearer": {"type": "http", "scheme": "bearer"}}
+    document["security"] = [{"bearer": []}]
+    return document
 
 
 def create_app(settings: Settings) -> FastAPI:
@@ -72,14 +71,14 @@ def create_app(settings: Settings) -> FastAPI:
         sandbox.store.close()
 
     # No documentation pages: they load scripts from the internet, and the sandbox must work without network access.
-    app = SandboxApp(
-        title="clouddb sandbox",
+    app = FastAPI(
         routes=ROUTES,
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
         lifespan=lifespan,
     )
+    app.openapi = openapi_document  # type: ignore[method-assign]
     app.state.sandbox = sandbox
     for middleware in reversed(MIDDLEWARE):
         app.add_middleware(middleware, sandbox=sandbox)
@@ -125,7 +124,7 @@ async def handle_validation_error(request: Request, error: Exception) -> JSONRes
 def allowed_methods(app: FastAPI, path: str) -> list[str]:
     """Return all methods of a path. The router itself would report only those of the first matching route."""
     methods = {"GET"} if path == app.openapi_url else set()
-    for template, item in app.openapi()["paths"].items():
+    for template, item in openapi_document()["paths"].items():
         if compile_path(template)[0].match(path):
             methods |= {method.upper() for method in item}
     return sorted(methods)
