@@ -4,8 +4,8 @@
 
 from __future__ import annotations
 
+import http.client
 import json
-import socket
 import time
 from contextlib import suppress
 from urllib.parse import urlsplit
@@ -24,17 +24,11 @@ def key_names(service):
 def send_and_disconnect(service, method, path, body=None):
     """Send a request, and close the connection as soon as the first fault delays it."""
     faults = len(service.ok("GET", "/_sandbox/faults")["faults"])
-    url, content = urlsplit(f"{service.base_url}/{path}"), json.dumps(body)
-    headers = {
-        **service.session.headers,
-        "Host": url.netloc,
-        "Content-Type": "application/json",
-        "Content-Length": len(content),
-    }
-    head = [f"{method} {url.path} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items())]
-    with socket.create_connection((url.hostname, url.port), MAX_WAIT) as connection:
-        connection.sendall("\r\n".join([*head, "", content]).encode())
-        wait_until(lambda: len(service.ok("GET", "/_sandbox/faults")["faults"]) < faults)
+    connection = http.client.HTTPConnection(urlsplit(service.host_url).netloc, timeout=MAX_WAIT)
+    headers = {**service.session.headers, "Content-Type": "application/json"}
+    connection.request(method, f"/api/v2/{path}", json.dumps(body), headers)
+    wait_until(lambda: len(service.ok("GET", "/_sandbox/faults")["faults"]) < faults)
+    connection.close()
 
 
 def wait_until(condition):

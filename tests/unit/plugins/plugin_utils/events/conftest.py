@@ -4,7 +4,11 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Callable
+from unittest import mock
 
 from ansible_collections.clouddb.control.plugins.module_utils._http.errors import NotFound, StatusError, Unauthorized
 from ansible_collections.clouddb.control.plugins.module_utils._http.session import Request
@@ -83,3 +87,18 @@ class Account(SimulatedOperations):
             return since < self.clock.elapsed < until
 
         return super()._page(path, field, [item for item in items if path != LIST or not is_hidden(item)], *arguments)
+
+
+@contextmanager
+def polls_in_parallel(account: Account) -> Iterator[None]:
+    """Time passes while polls that C(in_thread) delays are running."""
+    asyncio_wait = asyncio.wait
+
+    async def wait(polls: Any, timeout: float | None = None, **options: Any) -> Any:
+        ended, running = await asyncio_wait(polls, timeout=0.01, **options)
+        if not ended and timeout:
+            account.clock.elapsed += timeout
+        return ended, running
+
+    with mock.patch.object(asyncio, "wait", wait):
+        yield

@@ -9,11 +9,15 @@ from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import pytest
 
-from ansible_collections.clouddb.control.tests.unit.plugins.plugin_utils.events.conftest import EVER, LIST, Account
+from ansible_collections.clouddb.control.tests.unit.plugins.plugin_utils.events.conftest import (
+    EVER,
+    LIST,
+    Account,
+    polls_in_parallel,
+)
 
 
 @pytest.fixture
@@ -88,7 +92,6 @@ def test_operations_of_a_new_project_are_new_since_five_minutes_before_the_previ
 
 def test_project_that_is_deleted_during_a_poll_is_polled_again(account: Account) -> None:
     is_deleted = asyncio.Event()
-    asyncio_wait = asyncio.wait
 
     async def in_thread(function: Callable[[str], Any], name: str) -> Any:
         result = function(name)
@@ -98,16 +101,10 @@ def test_project_that_is_deleted_during_a_poll_is_polled_again(account: Account)
             del account.projects["p1"]
             await is_deleted.wait()
         elif name == "" and account.clock.elapsed >= 120:
-            asyncio.get_running_loop().call_later(0.05, is_deleted.set)
+            asyncio.get_running_loop().call_later(0.005, is_deleted.set)
         return result
 
-    async def wait(polls: Any, timeout: float | None = None, **options: Any) -> Any:
-        ended, running = await asyncio_wait(polls, timeout=0.1, **options)
-        if not ended and timeout:
-            account.clock.elapsed += timeout
-        return ended, running
-
-    with mock.patch.object(asyncio, "wait", wait):
+    with polls_in_parallel(account):
         assert [event.split()[1] for event in account.follow(300, in_thread=in_thread)] == ["finished"]
 
 

@@ -21,7 +21,12 @@ from ansible_collections.clouddb.control.plugins.module_utils._http.session impo
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.follower import PROJECT_LIST
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.options import source_options
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.rate_limit import RateLimitedClient
-from ansible_collections.clouddb.control.tests.unit.plugins.plugin_utils.events.conftest import EVER, LIST, Account
+from ansible_collections.clouddb.control.tests.unit.plugins.plugin_utils.events.conftest import (
+    EVER,
+    LIST,
+    Account,
+    polls_in_parallel,
+)
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
 from ansible_collections.clouddb.control.tests.unit.support.simulated_operations import CONNECTION, call
 
@@ -58,7 +63,6 @@ def test_deleted_project_is_polled_until_two_lists_lack_it() -> None:
 
 def test_response_that_takes_long_delays_neither_its_events_nor_other_projects() -> None:
     account = Account("a", "b")
-    asyncio_wait = asyncio.wait
 
     async def in_thread(function: Any, name: str) -> Any:
         if name == "a" and account.clock.elapsed < 100:
@@ -67,14 +71,7 @@ def test_response_that_takes_long_delays_neither_its_events_nor_other_projects()
             account.start("a", 70, seconds=0)
         return await call(function, name)
 
-    async def wait(polls: Any, timeout: float | None = None, **options: Any) -> Any:
-        ended, running = await asyncio_wait(polls, timeout=0.001, **options)
-        if not ended:
-            assert timeout is not None
-            account.clock.elapsed += timeout
-        return ended, running
-
-    with mock.patch.object(asyncio, "wait", wait):
+    with polls_in_parallel(account):
         account.follow(95, in_thread=in_thread)
     assert account.seconds("b") == [0, 30, 60, 90]
     assert [round(moment) for moment, _event in account.emitted] == [90]
