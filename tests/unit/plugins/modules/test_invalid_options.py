@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -12,8 +13,10 @@ import pytest
 from ansible_collections.clouddb.control.plugins.module_utils._http import session
 from ansible_collections.clouddb.control.plugins.modules import (
     api_key,
+    api_key_deployment,
     api_key_info,
     api_key_policy,
+    api_key_rotation,
     api_request,
     branch,
     branch_restore,
@@ -196,3 +199,43 @@ def test_missing_id_is_named(module: ModuleType, options: dict[str, Any], option
 )
 def test_conflicting_options_fail(module: ModuleType, options: dict[str, Any]) -> None:
     assert run_main(module, {**VALID, **options}).failure == {"kind": "invalid_option"}
+
+
+@pytest.mark.parametrize(
+    "options, problem",
+    [
+        ({"step": "roll_back"}, "roll_back but all of the following are missing: key_id, key"),
+        ({"hosts": [" "]}, "hosts: must not be empty"),
+        ({"max_age": "99999999d"}, "max_age: "),
+        ({"key_id": "x"}, "key_id"),
+    ],
+)
+def test_invalid_options_of_the_rotation_are_named(options: dict[str, Any], problem: str) -> None:
+    given = {**VALID, "name": "deploy-{timestamp}", "run": "run", "step": "plan", "confirmations": [], **options}
+    outcome = run_main(api_key_rotation, given)
+    assert outcome.failure["kind"] == "invalid_option"
+    assert problem in outcome.result["msg"]
+
+
+@pytest.mark.parametrize(
+    "options, problem",
+    [
+        ({"step": "deploy"}, "key_id, key, fingerprint, hosts, older_keys"),
+        ({"step": "commit"}, "key_id"),
+        ({"step": "confirm"}, "confirm but all of the following are missing: key_id, key"),
+        (
+            {"step": "deploy", "key": "", "key_id": 1, "fingerprint": "f", "hosts": [], "older_keys": []},
+            "key: must not be empty",
+        ),
+        ({"step": "inspect", "record": None}, "record: is required with dest. Set the path of a file for the record."),
+        ({"step": "inspect", "attributes": "+i"}, "attributes: is not supported. Omit it."),
+        ({"step": "inspect", "mode": "0240"}, "mode: "),
+    ],
+)
+def test_invalid_options_of_the_deployment_are_named(tmp_path: Path, options: dict[str, Any], problem: str) -> None:
+    common = {"base_url": VALID["base_url"], "run": "run", "host": "web1"}
+    given = {**common, "dest": str(tmp_path / "key"), "record": str(tmp_path / "record"), **options}
+    # None stands for an omitted option. In check mode, no file shows that an option is invalid.
+    present = {name: value for name, value in given.items() if value is not None}
+    outcome = run_main(api_key_deployment, present, check_mode=True)
+    assert outcome.failed and problem in outcome.result["msg"]

@@ -387,6 +387,13 @@ def test_key_that_is_not_the_newest_is_refused(keys: Keys) -> None:
     assert "is no longer the newest key" in str(keys.refusal("revoke", *keys.both(keys.ids[1]), key_id=keys.ids[1]))
 
 
+def test_check_mode_shows_what_the_rotation_would_revoke(keys: Keys) -> None:
+    """It has no id of a new key, for which the newest one is revoked as well."""
+    result = keys.run("revoke", *keys.both(keys.newest, run="run (check mode)"), check_mode=True)
+    assert (result["changed"], [key["id"] for key in result["revoked"]]) == (True, keys.ids)
+    assert list(keys.account.keys) == [1, *keys.ids]
+
+
 def test_a_key_id_is_required(keys: Keys) -> None:
     with pytest.raises(InvalidOption, match="key_id"):
         keys.run("revoke", *keys.both(keys.newest))
