@@ -135,21 +135,3 @@ def test_result_agrees_with_the_operations(
                 and moment < timeout - INTERVAL - longest_poll
             ):
                 assert last_known[name] in SUCCEEDED
-
-
-@given(st.integers(1, 4).flatmap(lambda number: st.tuples(*(plans(each) for each in range(number)))))
-def test_wait_ends_soon_after_the_last_operation(operations: tuple[Plan, ...]) -> None:
-    """Without errors, and with failed_grace for all retries."""
-    lasting = [
-        plan._replace(
-            vanishes_at=None,
-            operation=plan.operation._replace(statuses=[*plan.operation.statuses, (150.0, "finished")]),
-        )
-        for plan in operations
-        if plan.operation.statuses[-1][1] not in SUCCEEDED | {"error", "cancelled"}
-    ]
-    account = account_with(lasting, set())
-    client = OperationsClient(account, LATENCY)
-    refs = [OperationRef(plan.project, plan.operation.id) for plan in lasting]
-    Wait(client, Limits(300, INTERVAL, 200), WaitState(client.clock, 300, refs)).run()
-    assert not lasting or 150 <= account.clock.elapsed <= 150 + INTERVAL + 4 * len(lasting) * LATENCY

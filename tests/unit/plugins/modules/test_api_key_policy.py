@@ -91,12 +91,7 @@ def test_report_changes_nothing(account: SimulatedAccount) -> None:
 
 def test_fields_of_a_finding(account: SimulatedAccount) -> None:
     entry = {"name": "deploy-*", "owner": "platform team", "reason": None}
-    [finding, *others] = run(account, allowed=[entry, {"name": "*"}], max_age="99d")["findings"]
-    assert [each["name"] for each in [finding, *others]] == [
-        "administrator",
-        *(f"{name}-{number}" for name in ("deploy", "laptop") for number in (1, 2, 3)),
-    ]
-    assert others[0] == {
+    assert run(account, allowed=[entry, {"name": "*"}], max_age="99d")["findings"][1] == {
         "kind": "expired",
         "key_id": 2,
         "name": "deploy-1",

@@ -85,7 +85,6 @@ def test_failure_after_the_replacement_returns_the_new_key(
     ("invalid", "kind"),
     [
         ({"owner": "nobody-of-that-name"}, "secret_file"),
-        ({"mode": "private"}, "secret_file"),
         # The owner could not read the file. An octal number without quotes is a decimal one: 640 is 01200.
         ({"mode": 640}, "invalid_option"),
         ({"mode": "u-r"}, "invalid_option"),
