@@ -4,14 +4,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.clouddb.control.plugins.module_utils._http.pages import pages
+from ansible_collections.clouddb.control.tests.unit.support.environment import clear_environment
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import scripted
-from ansible_collections.clouddb.control.tests.unit.support.scripted_service import Reply, ScriptedService, reply
+from ansible_collections.clouddb.control.tests.unit.support.scripted_service import (
+    Reply,
+    ScriptedService,
+    reply,
+    scripted_service,
+)
 
 # Any valid Unicode text. Ids are path segments, so they are not blank and not dots only.
 texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
@@ -19,6 +27,15 @@ ids = st.from_regex(r"[A-Za-z0-9_.-]{1,128}", fullmatch=True).filter(lambda text
 cursors = texts | st.sampled_from(
     ["2026-11-21T08:00:00.123456789+02:00", "%2B", "a&cursor=b#c", " ", "0", "\r\n", "\0"]
 )
+
+
+@pytest.fixture(scope="module")
+def service() -> Iterator[ScriptedService]:
+    """A scripted service for all examples."""
+    with pytest.MonkeyPatch.context() as monkeypatch, scripted_service() as running:
+        clear_environment(monkeypatch)
+        yield running
+        running.script.clear()
 
 
 def page(items: list[str], **pagination: Any) -> Reply:

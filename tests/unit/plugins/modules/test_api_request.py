@@ -187,14 +187,6 @@ def test_secrets_are_in_the_result_only_on_request(sandbox: Sandbox, client: Cli
     assert password not in str(created["diff"])
 
 
-def test_a_timeout_names_the_unfinished_operations(sandbox: Sandbox, client: Client, clock: FakeClock) -> None:
-    sandbox.plan((0, "running"), action="create_branch")
-    result = failing(client, "POST", timeout=30.0, **PREVIEW)
-    assert "Timed out after 30 s with 1 of 2 operations unfinished" in result["msg"]
-    assert result["pending_ids"] == [result["json"]["operations"][0]["id"]]
-    assert 30 <= round(clock.elapsed, 6) < 40
-
-
 def test_accepted_statuses_are_results(sandbox: Sandbox, client: Client) -> None:
     sandbox.fault("status", status=423, method="POST", body={"message": "no"})
     result = task(client, "POST", path=BRANCHES, body={"branch": {}}, status_code=[423])
@@ -301,16 +293,6 @@ def test_a_resource_that_check_mode_did_not_create_is_not_read(
 def test_a_resource_that_check_mode_did_not_create_may_be_missing(client: Client) -> None:
     result = task(client, check_mode=True, path=f"{BRANCHES}/main/roles/app/reveal_password")
     assert (result["json"], len(result["warnings"])) == (None, 1)
-
-
-def test_check_mode_shows_what_is_changed_and_deleted(sandbox: Sandbox, client: Client) -> None:
-    created = task(client, "POST", **PREVIEW)["object"]
-    changed = task(client, "PATCH", True, **preview(name="review"))
-    assert (changed["changed"], changed["object"]["id"]) == (True, created["id"])
-    assert changed["diff"] == {"before": {"name": "preview"}, "after": {"name": "review"}}
-    deleted = task(client, "DELETE", True, **preview())
-    assert (deleted["changed"], deleted["object"], deleted["diff"]["after"]) == (True, None, {})
-    assert deleted["diff"]["before"]["id"] == created["id"]
 
 
 def test_nothing_is_looked_up_by_a_value_that_is_not_known(sandbox: Sandbox, client: Client) -> None:

@@ -202,10 +202,6 @@ class TestParents:
         planned = task(client, check_mode=True, **{**resource, option: "shopp"})
         assert (planned["changed"], len(planned["warnings"])) == (True, option == "project")
 
-    def test_a_branch_is_called_so_even_as_a_parent(self, client: Client) -> None:
-        with pytest.raises(ClouddbError, match="parent: there is no branch 'mian'. Did you mean main?"):
-            task(client, **PREVIEW, parent="mian")
-
     @pytest.mark.parametrize(
         "options",
         [{"project": NOT_CREATED_ID}, {"branch": NOT_CREATED_ID}, {"project": NOT_CREATED_ID, "state": "absent"}],
