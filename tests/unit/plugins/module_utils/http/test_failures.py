@@ -112,26 +112,19 @@ SECRET_RESPONSE = '{"id": 7, "key": "the-new-secret"}'
             f"Increase api_timeout, or {CHECK_ADDRESS[0].lower()}{CHECK_ADDRESS[1:]}",
             True,
         ),
-        (
-            wrapped(ConnectionRefusedError(111, "Connection refused")),
-            f"{NOT_SENT}no connection to {URL} could be made (Connection refused). Check base_url and the network.",
-            True,
+        *(
+            (cause, f"{NOT_SENT}no connection to {URL} could be made ({reason}). Check base_url and the network.", True)
+            for cause, reason in (
+                (wrapped(ConnectionRefusedError(111, "Connection refused")), "Connection refused"),
+                (time_of_the_system_is_up(), "Connection timed out"),
+                (requests_exceptions.ConnectionError(), "ConnectionError"),
+            )
         ),
         (
             requests_exceptions.ProxyError(
                 urllib3_exceptions.ProxyError("Unable to connect to proxy", OSError(0, "Tunnel connection failed: 407"))
             ),
             f"{NOT_SENT}no connection to {URL} through the proxy could be made (Tunnel connection failed: 407). {CHECK_ADDRESS}",
-            True,
-        ),
-        (
-            time_of_the_system_is_up(),
-            f"{NOT_SENT}no connection to {URL} could be made (Connection timed out). Check base_url and the network.",
-            True,
-        ),
-        (
-            requests_exceptions.ConnectionError(),
-            f"{NOT_SENT}no connection to {URL} could be made (ConnectionError). Check base_url and the network.",
             True,
         ),
         *(
@@ -202,43 +195,6 @@ def test_requests_that_were_not_sent(cause: BaseException | None, message: str, 
     "cause, message, transient",
     [
         (None, f"{SENT} {INCREASE}", True),
-        (wrapped(ConnectionResetError(104, "reset")), f"{SENT}: the connection broke (reset).", True),
-        (wrapped(ConnectionResetError()), f"{SENT}: the connection broke (ConnectionResetError).", True),
-        (BodyError("3 bytes are missing"), f"{SENT}: the connection broke (3 bytes are missing).", True),
-        (
-            tls_error(ssl.SSLError(1, "wrong version number")),
-            f"{SENT}: the connection broke (wrong version number).",
-            True,
-        ),
-        # Responses are not quoted.
-        (
-            wrapped(BadStatusLine(SECRET_RESPONSE)),
-            f"{SENT}: the connection broke (the response does not begin with an HTTP status).",
-            True,
-        ),
-        (wrapped(IncompleteRead(b"x")), f"{SENT}: the connection broke (the body is incomplete).", True),
-        (
-            requests_exceptions.ChunkedEncodingError(urllib3_exceptions.ProtocolError("Response ended prematurely")),
-            f"{SENT}: the connection broke (the body is incomplete).",
-            True,
-        ),
-        (
-            requests_exceptions.ContentDecodingError(
-                urllib3_exceptions.DecodeError("gzip", zlib.error(SECRET_RESPONSE))
-            ),
-            f"{SENT}: the connection broke (the body is not valid gzip).",
-            True,
-        ),
-        (
-            wrapped(urllib3_exceptions.InvalidHeader(SECRET_RESPONSE)),
-            f"{SENT}: the connection broke (InvalidHeader).",
-            True,
-        ),
-        (
-            wrapped(OSError(f"Tunnel connection failed: 502 {SECRET_RESPONSE}")),
-            f"{SENT}: the connection broke (Tunnel connection failed: 502).",
-            True,
-        ),
         (RuntimeError(SECRET_RESPONSE), "POST /api_keys failed with an unexpected RuntimeError.", False),
     ],
 )
@@ -246,6 +202,36 @@ def test_requests_without_a_response(cause: BaseException | None, message: str, 
     error = unreachable(cause, was_sent=True)
     assert str(error) == message
     assert (error.transient, error.may_have_acted) == (transient, True)
+
+
+@pytest.mark.parametrize(
+    "cause, reason",
+    [
+        (wrapped(ConnectionResetError(104, "reset")), "reset"),
+        (wrapped(ConnectionResetError()), "ConnectionResetError"),
+        (BodyError("3 bytes are missing"), "3 bytes are missing"),
+        (tls_error(ssl.SSLError(1, "wrong version number")), "wrong version number"),
+        # Responses are not quoted.
+        (wrapped(BadStatusLine(SECRET_RESPONSE)), "the response does not begin with an HTTP status"),
+        (wrapped(IncompleteRead(b"x")), "the body is incomplete"),
+        (
+            requests_exceptions.ChunkedEncodingError(urllib3_exceptions.ProtocolError("Response ended prematurely")),
+            "the body is incomplete",
+        ),
+        (
+            requests_exceptions.ContentDecodingError(
+                urllib3_exceptions.DecodeError("gzip", zlib.error(SECRET_RESPONSE))
+            ),
+            "the body is not valid gzip",
+        ),
+        (wrapped(urllib3_exceptions.InvalidHeader(SECRET_RESPONSE)), "InvalidHeader"),
+        (wrapped(OSError(f"Tunnel connection failed: 502 {SECRET_RESPONSE}")), "Tunnel connection failed: 502"),
+    ],
+)
+def test_connections_that_broke(cause: BaseException, reason: str) -> None:
+    error = unreachable(cause, was_sent=True)
+    assert str(error) == f"{SENT}: the connection broke ({reason})."
+    assert (error.transient, error.may_have_acted) == (True, True)
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,10 @@
 # Copyright (c) clouddb.control contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The text of a record, which later versions of the collection must read as well."""
+"""The record of a deployment."""
 
 from __future__ import annotations
 
+import copy
 import json
 from pathlib import Path
 from typing import Any
@@ -22,45 +23,27 @@ from ansible_collections.clouddb.control.plugins.module_utils._rotation.record i
 PREVIOUS = Previous("a" * 64, {"uid": 1000, "gid": 1001, "mode": 0o640}, 6, "committed", "2026-11-20T08:00:00Z")
 KEYS = {6: KnownKey(["web1", "web2"], "a" * 64), 7: KnownKey(["web1", "web2"], "b" * 64, True)}
 RECORD = Record(7, "b" * 64, "deployed", "2026-11-21T08:00:00Z", PREVIOUS, KEYS, 5, "web1", "/etc/myapp/key")
-TEXT = """{
-  "key_id": 7,
-  "sha256": "CHECKSUM_B",
-  "state": "deployed",
-  "deployed_at": "2026-11-21T08:00:00Z",
-  "previous": {
-    "sha256": "CHECKSUM_A",
-    "attributes": {
-      "uid": 1000,
-      "gid": 1001,
-      "mode": 416
+# Which later versions of the collection must read as well.
+CONTENT: dict[str, Any] = {
+    "key_id": 7,
+    "sha256": "b" * 64,
+    "state": "deployed",
+    "deployed_at": "2026-11-21T08:00:00Z",
+    "previous": {
+        "sha256": "a" * 64,
+        "attributes": {"uid": 1000, "gid": 1001, "mode": 0o640},
+        "key_id": 6,
+        "state": "committed",
+        "deployed_at": "2026-11-20T08:00:00Z",
     },
-    "key_id": 6,
-    "state": "committed",
-    "deployed_at": "2026-11-20T08:00:00Z"
-  },
-  "keys": {
-    "6": {
-      "hosts": [
-        "web1",
-        "web2"
-      ],
-      "sha256": "CHECKSUM_A",
-      "confirmed": false
+    "keys": {
+        "6": {"hosts": ["web1", "web2"], "sha256": "a" * 64, "confirmed": False},
+        "7": {"hosts": ["web1", "web2"], "sha256": "b" * 64, "confirmed": True},
     },
-    "7": {
-      "hosts": [
-        "web1",
-        "web2"
-      ],
-      "sha256": "CHECKSUM_B",
-      "confirmed": true
-    }
-  },
-  "rolled_back": 5,
-  "host": "web1",
-  "path": "/etc/myapp/key"
+    "rolled_back": 5,
+    "host": "web1",
+    "path": "/etc/myapp/key",
 }
-""".replace("CHECKSUM_A", "a" * 64).replace("CHECKSUM_B", "b" * 64)
 
 
 @pytest.fixture
@@ -69,15 +52,15 @@ def file(tmp_path: Path) -> SecretFile:
 
 
 def test_text_of_a_record(file: SecretFile) -> None:
-    assert RECORD.as_text() == TEXT
-    Path(file.path).write_text(TEXT, encoding="utf-8")
+    assert json.loads(RECORD.as_text()) == CONTENT
+    Path(file.path).write_text(json.dumps(CONTENT), encoding="utf-8")
     assert read_record(file) == RECORD
 
 
 @pytest.mark.parametrize("state, is_complete", [("committed", True), ("deployed", True), ("deploying", False)])
 def test_record_of_version_1_1_0(file: SecretFile, state: str, is_complete: bool) -> None:
     """It names neither its host nor its file, and only of its latest key, it shows whether the deployment was completed."""
-    written = {**json.loads(TEXT), "state": state}
+    written = {**copy.deepcopy(CONTENT), "state": state}
     written["withdrawn"] = written.pop("rolled_back")
     for name in ("host", "path"):
         del written[name]
@@ -102,7 +85,7 @@ def test_record_of_version_1_1_0(file: SecretFile, state: str, is_complete: bool
     ],
 )
 def test_what_is_not_a_record(file: SecretFile, changed: dict[str, Any]) -> None:
-    written = {name: value for name, value in {**json.loads(TEXT), **changed}.items() if value is not ...}
+    written = {name: value for name, value in {**CONTENT, **changed}.items() if value is not ...}
     Path(file.path).write_text(json.dumps(written), encoding="utf-8")
     with pytest.raises(SecretFileError):
         read_record(file)
