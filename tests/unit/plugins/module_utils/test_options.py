@@ -13,9 +13,7 @@ from ansible_collections.clouddb.control.plugins.module_utils import _options as
 from ansible_collections.clouddb.control.plugins.module_utils import _timestamps as timestamps
 from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption
 from ansible_collections.clouddb.control.plugins.module_utils._lists import MAX_COMPARED, similar
-from ansible_collections.clouddb.control.plugins.module_utils._operations.status import (
-    selected_statuses,
-)
+from ansible_collections.clouddb.control.plugins.module_utils._operations.status import selected_statuses
 
 UTC = timezone.utc
 

@@ -420,11 +420,7 @@ def test_api_timeout_bounds_silence(
 
 
 @pytest.mark.parametrize(
-    "headers, body",
-    [
-        ({"Content_Length": "100"}, b'{"mess'),
-        ({"Content_Encoding": "gzip"}, b"not gzip"),
-    ],
+    "headers, body", [({"Content_Length": "100"}, b'{"mess'), ({"Content_Encoding": "gzip"}, b"not gzip")]
 )
 def test_the_status_counts_if_the_body_of_an_error_cannot_be_read(
     serve: Serve, headers: dict[str, str], body: bytes

@@ -236,11 +236,7 @@ def test_connections_that_broke(cause: BaseException, reason: str) -> None:
 
 @pytest.mark.parametrize(
     "request_, was_sent, note",
-    [
-        (POST, False, " An earlier attempt may have been carried out."),
-        (POST, True, ""),
-        (GET, False, ""),
-    ],
+    [(POST, False, " An earlier attempt may have been carried out."), (POST, True, ""), (GET, False, "")],
 )
 def test_earlier_attempts_and_the_remaining_time_are_named(request_: Request, was_sent: bool, note: str) -> None:
     error = unreachable(None, was_sent, request_, attempts=2, seconds=0.12345, acted_before=True)

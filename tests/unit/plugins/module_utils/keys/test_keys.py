@@ -88,12 +88,7 @@ def test_created_key(serve: Serve, fields: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(
     "body",
-    [
-        [],
-        {"id": 6},
-        {"id": "6", "key": "new"},
-        *({"id": 6, "key": secret} for secret in ("", "a b", " é", "new\n", 7)),
-    ],
+    [[], {"id": 6}, {"id": "6", "key": "new"}, *({"id": 6, "key": secret} for secret in ("", "a b", " é", "new\n", 7))],
 )
 def test_a_creation_result_without_a_new_key_is_unconfirmed(serve: Serve, body: Any) -> None:
     served = serve(reply(body), reply([key(5, name="ci"), key(6)]))
@@ -107,16 +102,8 @@ def test_a_creation_result_without_a_new_key_is_unconfirmed(serve: Serve, body: 
     "listed, outcome, key_ids",
     [
         (reply([key(5)]), "The service lists no new key of that name. Run the task again.", []),
-        (
-            reply([key(5), key(6), key(7, name="ci")]),
-            "Key 6 of that name is new. Unless",
-            [6],
-        ),
-        (
-            reply([key(6), key(7)]),
-            "Keys 6 and 7 of that name are new. Unless",
-            [6, 7],
-        ),
+        (reply([key(5), key(6), key(7, name="ci")]), "Key 6 of that name is new. Unless", [6]),
+        (reply([key(6), key(7)]), "Keys 6 and 7 of that name are new. Unless", [6, 7]),
         (
             reply({"message": "no"}, 403),
             "The keys could not be listed to find out whether it created one: GET /api_keys returned 403 Forbidden: no. "

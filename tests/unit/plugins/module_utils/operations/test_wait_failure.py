@@ -86,11 +86,7 @@ def test_twenty_operations_are_described(number: int, last: str) -> None:
             " with 2 of 2 operations unfinished: start_compute op-1 of shop is running; operation op-2 of shop could not be "
             "polled. The last poll met an error: The service responded 503.",
         ),
-        (
-            ["failed"],
-            None,
-            " with 1 of 1 operation failed: start_compute op-1 of shop is failed.",
-        ),
+        (["failed"], None, " with 1 of 1 operation failed: start_compute op-1 of shop is failed."),
         (
             ["running", "failed"],
             None,
