@@ -4,22 +4,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError, SecretFileError, sentence
 from ansible_collections.clouddb.control.plugins.module_utils._http.errors import StatusError
 from ansible_collections.clouddb.control.plugins.module_utils._http.session import Request
-
-REQUEST = Request("GET", "/projects", "id-1")
-SENT: dict[str, Any] = {"method": "GET", "path": "/projects", "attempts": 2, "request_id": "id-1"}
-
-
-def status_error(
-    status: int, error_body: dict[str, str] | None = None, error_class: type[StatusError] = StatusError
-) -> StatusError:
-    return error_class("failed", REQUEST, 2, status, error_body)
 
 
 @pytest.mark.parametrize(
@@ -50,7 +39,7 @@ def test_status_sets_transient_and_may_have_acted(
     statuses: tuple[int, ...], may_have_acted: bool, transient: bool
 ) -> None:
     for status in statuses:
-        error = status_error(status)
+        error = StatusError("failed", Request("GET", "/projects", "id-1"), 2, status)
         assert (error.may_have_acted, error.transient) == (may_have_acted, transient), status
 
 

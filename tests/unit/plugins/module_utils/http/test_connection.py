@@ -35,10 +35,6 @@ def refused(option: str, **options: Any) -> str:
     return str(error.value)
 
 
-def test_a_module_that_uses_other_keys_has_none() -> None:
-    assert checked(api_key=None).api_key == ""
-
-
 @pytest.mark.parametrize(
     "given, used",
     [
@@ -98,9 +94,6 @@ def test_invisible_characters_around_a_key_are_dropped() -> None:
     around = "\ufeff\u200b \u2060\n\u200d\u200c\xa0\r"
     assert checked(api_key=f"{around}{API_KEY}{around}").api_key == API_KEY
     refused("api_key", api_key="\ufeff\u200b")
-
-
-def test_the_character_that_cannot_be_sent_is_named() -> None:
     assert "it has the character U+200B at position 3." in refused("api_key", api_key=f"ab\u200b{API_KEY}")
 
 
@@ -125,4 +118,5 @@ def test_other_invalid_values_are_refused(option: str, value: Any) -> None:
 
 def test_options_are_passed_on(tmp_path: Path) -> None:
     connection = checked(validate_certs=False, ca_path=str(tmp_path), api_timeout=0.5, api_retries=0)
+    assert checked(api_key=None).api_key == "", "a module that uses other keys"
     assert connection == Connection("https://control.example.com/api/v2", API_KEY, False, str(tmp_path), 0.5, 0)

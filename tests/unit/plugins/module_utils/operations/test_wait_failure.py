@@ -21,7 +21,6 @@ from ansible_collections.clouddb.control.plugins.module_utils._operations.wait_s
 )
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
 
-REF = OperationRef("shop", "op-1")
 UNAVAILABLE = StatusError("The service responded 503", Request("GET", "/x", "r"), 1, 503)
 
 
@@ -31,17 +30,8 @@ def state_of(*statuses: str | None, **fields: Any) -> WaitState:
     state = WaitState(FakeClock().clock, 60.0, refs)
     for ref, status in zip(refs, statuses):
         if status:
-            state.record(ref, {"id": ref.id, "action": "start_compute", "status": status, **fields})
+            state.record(ref, {"id": ref.id, "status": status, **fields})
     return state
-
-
-def described(operation: dict[str, Any]) -> str:
-    """How the message of a failed wait describes this operation."""
-    state = WaitState(FakeClock().clock, 60.0, [REF])
-    state.record(REF, {"id": REF.id, "status": "failed", **operation})
-    message = str(operations_failed(state, [REF]))
-    assert message.startswith("1 of 1 operation failed: ") and message.endswith(".")
-    return message.removeprefix("1 of 1 operation failed: ")[:-1]
 
 
 @pytest.mark.parametrize(
@@ -56,17 +46,18 @@ def described(operation: dict[str, Any]) -> str:
     ],
 )
 def test_description_of_an_operation(operation: dict[str, Any], text: str) -> None:
-    assert described(operation) == text
+    state = state_of("failed", **operation)
+    assert str(operations_failed(state, state.failed(0))) == f"1 of 1 operation failed: {text}."
 
 
 @pytest.mark.parametrize(
-    "number, last", [(20, "start_compute op-20 of shop is failed."), (21, "and 1 more (see operations).")]
+    "number, last", [(20, "operation op-20 of shop is failed."), (21, "and 1 more (see operations).")]
 )
 def test_twenty_operations_are_described(number: int, last: str) -> None:
     state = state_of(*["failed"] * number)
     texts = str(operations_failed(state, state.failed(0))).split("; ")
     assert (texts[0], texts[-1]) == (
-        f"{number} of {number} operations failed: start_compute op-1 of shop is failed",
+        f"{number} of {number} operations failed: operation op-1 of shop is failed",
         last,
     )
 
@@ -77,20 +68,20 @@ def test_twenty_operations_are_described(number: int, last: str) -> None:
         (
             ["running", "finished"],
             None,
-            " with 1 of 2 operations unfinished: start_compute op-1 of shop is running. Unfinished operations continue on the "
+            " with 1 of 2 operations unfinished: operation op-1 of shop is running. Unfinished operations continue on the "
             "service. Run the task again, or increase timeout.",
         ),
         (
             ["running", None],
             UNAVAILABLE,
-            " with 2 of 2 operations unfinished: start_compute op-1 of shop is running; operation op-2 of shop could not be "
+            " with 2 of 2 operations unfinished: operation op-1 of shop is running; operation op-2 of shop could not be "
             "polled. The last poll met an error: The service responded 503.",
         ),
-        (["failed"], None, " with 1 of 1 operation failed: start_compute op-1 of shop is failed."),
+        (["failed"], None, " with 1 of 1 operation failed: operation op-1 of shop is failed."),
         (
             ["running", "failed"],
             None,
-            " with 1 of 2 operations unfinished and 1 of 2 operations failed: start_compute op-2 of shop is failed; start_compute op-1 of shop "
+            " with 1 of 2 operations unfinished and 1 of 2 operations failed: operation op-2 of shop is failed; operation op-1 of shop "
             "is running. Unfinished operations continue on the service. Run the task again, or increase timeout.",
         ),
     ],
