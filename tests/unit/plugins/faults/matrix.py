@@ -50,52 +50,38 @@ class Row(NamedTuple):
     later_poll: Expected
 
 
+def _row(
+    message: str,
+    status: int | None,
+    present: Expected,
+    absent: Expected,
+    change: Expected,
+    read: Expected,
+    later_poll: Expected | None = None,
+) -> Row:
+    """An error after which api_request creates and deletes alike, and all requests that read have the same result."""
+    return Row(message, status, present, absent, change, change, read, read, later_poll or read)
+
+
 def _broken_response(message: str, processed: bool) -> Row:
     """No complete response, although the request may have been C(processed)."""
-    unreachable = retried("unreachable")
-    return Row(
-        message,
-        None,
-        not_retried("orphaned_key"),
-        retried(None if processed else "orphaned_key"),
-        not_retried(None if processed else "unknown_outcome"),
-        retried(None if processed else "unknown_outcome"),
-        unreachable,
-        unreachable,
-        unreachable,
-    )
+    absent, change = (None, None) if processed else ("orphaned_key", "unknown_outcome")
+    orphaned, unreachable = not_retried("orphaned_key"), retried("unreachable")
+    row = _row(message, None, orphaned, retried(absent), not_retried(change), unreachable)
+    return row._replace(delete=retried(change))
 
 
 def _unexpected_response(message: str, processed: bool = False) -> Row:
     """A complete response that is not what the API describes: a retry would get the same."""
-    unexpected = not_retried("unexpected_response")
-    return Row(
-        message,
-        None,
-        not_retried("orphaned_key"),
-        not_retried(None if processed else "orphaned_key"),
-        not_retried(None if processed else "unknown_outcome"),
-        not_retried(None if processed else "unknown_outcome"),
-        unexpected,
-        unexpected,
-        retried("unexpected_response"),
-    )
+    absent, change = (None, None) if processed else ("orphaned_key", "unknown_outcome")
+    orphaned, kind = not_retried("orphaned_key"), "unexpected_response"
+    return _row(message, None, orphaned, not_retried(absent), not_retried(change), not_retried(kind), retried(kind))
 
 
 def _refused(status: int) -> Row:
     """A status that says that the request was not processed, and may be later."""
-    http_status = retried("http_status")
-    return Row(
-        f"returned {status}",
-        status,
-        http_status,
-        retried("orphaned_key"),
-        http_status,
-        http_status,
-        http_status,
-        http_status,
-        http_status,
-    )
+    failed = retried("http_status")
+    return _row(f"returned {status}", status, failed, retried("orphaned_key"), failed, failed)
 
 
 def _locked() -> Row:
@@ -122,9 +108,7 @@ def _unclear(status: int) -> Row:
 def _permanent(status: int, kind: str = "http_status") -> Row:
     """A status that a retry would not change."""
     failed = not_retried(kind)
-    return Row(
-        f"returned {status}", status, failed, not_retried("orphaned_key"), failed, failed, failed, failed, failed
-    )
+    return _row(f"returned {status}", status, failed, not_retried("orphaned_key"), failed, failed)
 
 
 TIMED_OUT = "got no complete response from"
