@@ -249,6 +249,11 @@ def test_key_with_an_unknown_time_costs_no_other_key(field: str, value: Any) -> 
         assert (field, value) == ("last_used_at", None)
 
 
+def test_findings_are_sorted_by_kind_and_name() -> None:
+    kinds = found([key(1, "b"), key(2, "a")], allowed=[Allowed("z")], max_age=DAY)
+    assert kinds == [("unknown", 2), ("unknown", 1), ("expired", 2), ("expired", 1), ("missing", None)]
+
+
 @pytest.mark.parametrize(
     "entries",
     [
