@@ -1,6 +1,6 @@
 # Copyright (c) clouddb.control contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Untrusted JSON and texts: ids, texts for terminals, texts for templates."""
+"""Untrusted JSON and texts: ids, texts for terminals and templates, and the texts of errors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ansible_collections.clouddb.control.plugins.module_utils._errors import SecretFileError
+from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError, SecretFileError, sentence
 from ansible_collections.clouddb.control.plugins.module_utils._untrusted import (
     UnsupportedJson,
     decode,
@@ -96,6 +96,27 @@ def test_errors_are_displayable() -> None:
     assert len(result["msg"]) == 20_000
     assert result["failure"] == {"kind": "secret_file", "code": r"\u202e", "status": 500}
     assert result["operations"] == [{"id": "a"}]
+
+
+@pytest.mark.parametrize(
+    "text, ended", [("a", "a."), ("a.", "a."), ("a..", "a."), ("is it X", "is it X."), ("a?", "a?"), (7, "7.")]
+)
+def test_a_sentence_has_one_end(text: object, ended: str) -> None:
+    assert sentence(text) == ended
+
+
+def test_long_texts() -> None:
+    longest = "x" * 20_000
+    assert ClouddbError("unexpected", "y", {"message": longest}).details == {"message": longest}
+    assert ClouddbError("unexpected", "y", {"message": longest + "x"}).details == {"message": f"{longest[1:]}…"}
+    assert str(ClouddbError("unexpected", longest)) == longest
+    assert str(ClouddbError("unexpected", longest + "x")) == f"{longest[1:]}…"
+
+
+def test_sentences_are_added_and_stay_displayable() -> None:
+    error = SecretFileError("Name is wrong.")
+    error.add(before="First\n.", after="Last.")
+    assert str(error) == error.as_result()["msg"] == "First\\n. Name is wrong. Last."
 
 
 # JSON

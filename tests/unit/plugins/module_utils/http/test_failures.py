@@ -390,3 +390,20 @@ def test_an_error_status_carries_retry_after() -> None:
     headers = {"Retry-After": "Sat, 21 Nov 2026 08:00:42 GMT"}
     assert failure(raw(429, **headers)).retry_after == 42
     assert failure(raw(429)).retry_after is None
+
+
+@pytest.mark.parametrize(
+    "statuses, may_have_acted, transient",
+    [
+        ((400, 401, 403, 404, 405, 407, 409, 417, 421, 422, 425, 426, 428, 431, 451), False, False),
+        ((423, 429), False, True),
+        ((101, 300, 302, 399, 406, 416, 418, 420, 424, 427, 430, 450, 452, 499, 600, 999), True, False),
+        ((408, 500, 502, 503, 504, 599), True, True),
+    ],
+)
+def test_status_sets_transient_and_may_have_acted(
+    statuses: tuple[int, ...], may_have_acted: bool, transient: bool
+) -> None:
+    for status in statuses:
+        error = StatusError("failed", Request("GET", "/projects", "id-1"), 2, status)
+        assert (error.may_have_acted, error.transient) == (may_have_acted, transient), status
