@@ -334,6 +334,24 @@ def test_links_to_the_repository_and_the_site_have_targets() -> None:
     assert {target for target in targets if not (ROOT / target).exists()} == set()
 
 
+def test_labels_of_loops_hold_no_text_of_others() -> None:
+    """Ansible prints labels as they are, with the escape sequences of a name."""
+    files = [
+        path
+        for folder in ("playbooks", "examples", "docs", "roles", "plugins")
+        for path in (ROOT / folder).rglob("*")
+        if path.suffix in (".yml", ".rst", ".md", ".py")
+    ]
+    labels = [
+        (path.name, label)
+        for path in files
+        for label in re.findall(r"\blabel: (.*\{\{.*)", path.read_text(encoding="utf-8"))
+    ]
+    assert len(labels) > 5
+    allowed = r"item\.(item\.)?(id|total|secret_name)"
+    assert [entry for entry in labels if not re.fullmatch(rf'"\{{\{{ (?:{allowed}) \}}\}}[ a-z]*"', entry[1])] == []
+
+
 def test_readme_has_the_sections_that_collections_must_have() -> None:
     """Those of Ansible's inclusion and certification requirements."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -1,6 +1,6 @@
 # Copyright (c) clouddb.control contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The event source as ansible-rulebook loads it, and its documentation."""
+"""The event source as ansible-rulebook loads it, its documentation, and the sample rulebook with its playbook."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from unittest.mock import AsyncMock, Mock
 
 import pytest
 import yaml
+from jinja2 import Environment, StrictUndefined
 
 from ansible_collections.clouddb.control.extensions.eda.plugins.event_source import operations
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError, InvalidOption
@@ -85,3 +86,23 @@ def test_examples_use_documented_arguments() -> None:
     assert examples
     for example in examples:
         assert set(example["clouddb.control.operations"] or {}) <= set(ARGUMENTS)
+
+
+def test_rulebook_uses_only_fields_that_every_event_has() -> None:
+    rulebook = (COLLECTION / "extensions" / "eda" / "rulebooks" / "operations.yml").read_text(encoding="utf-8")
+    used = set(re.findall(r"event\.clouddb\.([\w.]+)", rulebook))
+    assert used == {"operation.id", "operation.status", "project.id", "seconds"}
+
+
+def test_report_needs_only_the_fields_that_every_operation_has() -> None:
+    (play,) = yaml.safe_load((COLLECTION / "playbooks" / "operation_report.yml").read_text(encoding="utf-8"))
+    (content,) = [task["ansible.builtin.copy"]["content"] for task in play["tasks"] if "ansible.builtin.copy" in task]
+    report = Environment(undefined=StrictUndefined, autoescape=False).from_string(content)
+    text = report.render(
+        project_id="p",
+        operation_id="o",
+        found={"operations": [{"id": "o", "status": "failed"}]},
+        failures={"summary": {"total": 0, "by_action": {}}},
+    )
+    assert "unknown is failed" in text
+    assert "branch none, compute none" in text
