@@ -16,7 +16,7 @@ import pytest
 from ansible_collections.clouddb.control.plugins.module_utils._http.errors import NotFound, Unauthorized
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.follower import Follower
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.options import source_options
-from ansible_collections.clouddb.control.tests.unit.plugins.plugin_utils.events.conftest import EVER, LIST, Account
+from ansible_collections.clouddb.control.tests.unit.plugins.plugin_utils.events.conftest import LIST, Account
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 from ansible_collections.clouddb.control.tests.unit.support.simulated_operations import EventList, SimulatedOperation
@@ -130,5 +130,5 @@ def test_error_that_retrying_cannot_fix_ends_the_source(
 ) -> None:
     account.error = lambda moment, path: status if moment >= since else None
     with pytest.raises(error):
-        account.follow(EVER)
+        account.follow(300)
     assert account.clock.elapsed <= since + 30
