@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
 import inspect
 import json
@@ -392,6 +393,7 @@ ALLOWED = {
 }
 
 
+@functools.cache
 def imports(path: Path) -> set[str]:
     """The full names of the modules that a file imports; of this collection, from C(plugins) on."""
     package = ("plugins", *path.relative_to(PLUGINS).parent.parts)
