@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._http.errors import NotFound, Unauthorized
-from ansible_collections.clouddb.control.plugins.plugin_utils._events.follower import Follower
+from ansible_collections.clouddb.control.plugins.plugin_utils._events.follower import Follower, in_thread
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.options import source_options
 from ansible_collections.clouddb.control.tests.unit.plugins.plugin_utils.events.conftest import LIST, Account
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
@@ -132,3 +132,11 @@ def test_error_that_retrying_cannot_fix_ends_the_source(
     with pytest.raises(error):
         account.follow(300)
     assert account.clock.elapsed <= since + 30
+
+
+def test_unexpected_error_in_a_thread_is_raised() -> None:
+    def fail(name: str) -> Any:
+        raise LookupError(name)
+
+    with pytest.raises(LookupError, match="^p1$"):
+        asyncio.run(in_thread(fail, "p1"))
