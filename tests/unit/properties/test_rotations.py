@@ -18,6 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
 from ansible_collections.clouddb.control.plugins.module_utils._rotation.confirmation import id_of_list
 from ansible_collections.clouddb.control.plugins.modules import api_key_deployment, api_key_rotation
+from ansible_collections.clouddb.control.tests.unit.support.module_main import defaults_of
 from ansible_collections.clouddb.control.tests.unit.support.simulated_account import SimulatedAccount
 
 HOSTS = ("web1", "web2", "web3")
@@ -65,11 +66,9 @@ class Rotations(RuleBasedStateMachine):
 
     def deployment(self, run: Run, host: str, step: str, **options: Any) -> dict[str, Any]:
         """The result of api_key_deployment on this host; empty if it fails."""
-        defaults: dict[str, Any] = {"key": None, "key_id": None, "variables": {}}
-        defaults |= {"previous": None, "fingerprint": None, "hosts": None, "older_keys": None, "host_lists": []}
-        defaults |= {"play_hosts_id": id_of_list(run.hosts)}
         params = {
-            **defaults,
+            **defaults_of(api_key_deployment),
+            "play_hosts_id": id_of_list(run.hosts),
             "step": step,
             "host": host,
             "run": run.name,
@@ -102,22 +101,14 @@ class Rotations(RuleBasedStateMachine):
         """The result of api_key_rotation; empty if it fails."""
         confirmations = run.confirmations[{"plan": "inspect", "revoke": "commit", "roll_back": "roll_back"}[step]]
         params = {
+            **defaults_of(api_key_rotation),
             "step": step,
             "name": "deploy-{timestamp}",
             "run": run.name,
-            "variables": {},
             "confirmations": [result["confirmation"] for result in confirmations.values()],
             "host_lists": [text for result in confirmations.values() for text in result["host_lists"]],
             "play_hosts": run.hosts,
-            "hosts": [],
-            "retired_hosts": [],
             "max_age": "0",
-            "keep": 0,
-            "grace_period": 0.0,
-            "tags": [],
-            "errors": {},
-            "key": None,
-            "own_key": None,
             **options,
         }
         try:

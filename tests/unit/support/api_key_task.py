@@ -13,6 +13,7 @@ import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.modules import api_key
+from ansible_collections.clouddb.control.tests.unit.support.module_main import defaults_of
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
 OLD_SECRET = "old-secret-0123456789abcdef0123456789abcdef0123456789abcdef01234"
@@ -24,15 +25,7 @@ one_key = pytest.mark.parametrize(
 
 def task(client: Client, check_mode: bool = False, **options: Any) -> dict[str, Any]:
     """The result of the module with these options."""
-    defaults = {
-        "state": "present",
-        "name": None,
-        "id": None,
-        "dest": None,
-        "regenerate": "never",
-        "allow_multiple": False,
-    }
-    params = {**defaults, **options, "dest": str(options["dest"]) if "dest" in options else None}
+    params = {**defaults_of(api_key), **options, "dest": str(options["dest"]) if "dest" in options else None}
     return api_key.run(params, client, check_mode, set_private_mode)
 
 

@@ -11,6 +11,7 @@ import pytest
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.modules import api_request
+from ansible_collections.clouddb.control.tests.unit.support.module_main import defaults_of
 
 SHOP, BLOG = "wispy-lake-12345678", "red-moon-34567890"
 BRANCHES = f"projects/{SHOP}/branches"
@@ -20,22 +21,10 @@ PREVIEW = {
     "body": {"branch": {"name": "preview"}},
 }
 
-DEFAULTS: dict[str, Any] = {
-    **dict.fromkeys(("query", "body", "status_code", "find")),
-    "all_pages": False,
-    "wait": True,
-    "timeout": 300.0,
-    "interval": 5.0,
-    "failed_grace": 0.0,
-    "lock_timeout": 300.0,
-    "secret_fields": [],
-    "expose_secrets": False,
-}
-
 
 def task(client: Client, method: str = "GET", check_mode: bool = False, **options: Any) -> dict[str, Any]:
     """The result of the module with these options."""
-    params = {**DEFAULTS, "method": method, **options}
+    params = {**defaults_of(api_request), "method": method, **options}
     if params["find"]:
         params["find"] = {"path": None, "list": None, "match": None, "query": None, **params["find"]}
     return api_request.run(params, client, check_mode)

@@ -4,9 +4,10 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from types import ModuleType
 from typing import Any, NamedTuple, Protocol
@@ -75,6 +76,15 @@ class HasMain(Protocol):
     @property
     def main(self) -> Callable[[], object]:
         """Runs the module."""
+
+
+@functools.cache
+def defaults_of(module: HasMain) -> Mapping[str, Any]:
+    """The options of the module with their defaults, as run() gets those that a task does not set."""
+    with mock.patch.object(basic.AnsibleModule, "__init__", side_effect=StopIteration) as init:
+        with pytest.raises(StopIteration):
+            module.main()
+    return {name: option.get("default") for name, option in init.call_args.kwargs["argument_spec"].items()}
 
 
 def run_main(module: HasMain, options: dict[str, Any], check_mode: bool = False, diff: bool = False) -> Outcome:

@@ -11,32 +11,16 @@ import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
+from ansible_collections.clouddb.control.tests.unit.support.module_main import defaults_of
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
 SHOP = "wispy-lake-12345678"
 MODULES = "ansible_collections.clouddb.control.plugins.modules."
-DEFAULTS: dict[str, Any] = {
-    **dict.fromkeys(
-        ("org_id", "id", "branch", "parent", "expires_at", "protected", "owner", "older_than", "name_pattern")
-    ),
-    **dict.fromkeys(("region_id", "pg_version", "history_retention", "settings")),
-    **dict.fromkeys(("from_timestamp", "from_lsn", "schema_only", "default")),
-    **dict.fromkeys(("min_cu", "max_cu", "suspend_timeout", "source", "timestamp", "lsn", "preserve_as")),
-    "type": "read_write",
-    "update_password": "on_create",
-    "compute": True,
-    "project": "shop",
-    "state": "present",
-    "wait": True,
-    "timeout": 300,
-    "interval": 5,
-    "failed_grace": 0,
-    "max_deletions": 10,
-}
 
 
 def task(client: Client, module: str, check_mode: bool = False, **options: Any) -> dict[str, Any]:
-    result: dict[str, Any] = importlib.import_module(MODULES + module).run({**DEFAULTS, **options}, client, check_mode)
+    imported = importlib.import_module(MODULES + module)
+    result: dict[str, Any] = imported.run({**defaults_of(imported), "project": "shop", **options}, client, check_mode)
     return result
 
 

@@ -24,6 +24,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._policy.revocation
     USES_NOT_LISTED,
 )
 from ansible_collections.clouddb.control.plugins.modules import api_key_policy
+from ansible_collections.clouddb.control.tests.unit.support.module_main import defaults_of
 from ansible_collections.clouddb.control.tests.unit.support.simulated_account import (
     ADMIN_SECRET,
     SimulatedAccount,
@@ -32,22 +33,11 @@ from ansible_collections.clouddb.control.tests.unit.support.simulated_account im
 
 DAY = 86_400
 ADMIN = 1
-DEFAULTS: dict[str, Any] = {
-    "allowed": None,
-    "max_age": None,
-    "max_idle": None,
-    "max_keys": None,
-    "action": "report",
-    "own_key": None,
-    "revoke_kinds": ["unknown", "expired", "idle"],
-    "max_revocations": 10,
-    "grace": "1h",
-}
 REVOKE = {"allowed": [{"name": "deploy-*"}], "action": "revoke", "own_key": "administrator"}
 
 
 def run(account: SimulatedAccount, check_mode: bool = False, **options: Any) -> dict[str, Any]:
-    return api_key_policy.run({**DEFAULTS, **options}, account.client(), check_mode)
+    return api_key_policy.run({**defaults_of(api_key_policy), **options}, account.client(), check_mode)
 
 
 # The requests of a task that revokes: a list, then a list and a DELETE for each key.

@@ -10,6 +10,7 @@ import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.modules import operation_info
+from ansible_collections.clouddb.control.tests.unit.support.module_main import defaults_of
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
 SHOP, BLOG = "wispy-lake-12345678", "red-moon-34567890"
@@ -44,22 +45,7 @@ def seed() -> dict[str, Any]:
 
 def task(client: Client, check_mode: bool = False, **options: Any) -> dict[str, Any]:
     """The result of the module with these options."""
-    names = (
-        "project",
-        "project_id",
-        "operation_id",
-        "status",
-        "action",
-        "branch_id",
-        "endpoint_id",
-        "created_after",
-        "updated_after",
-        "max_results",
-        "query",
-        "fields",
-    )
-    params = {**dict.fromkeys(names), "page_size": 100, "workers": 4, "summary_only": False, **options}
-    return operation_info.run(params, client, check_mode)
+    return operation_info.run({**defaults_of(operation_info), **options}, client, check_mode)
 
 
 def ids(result: dict[str, Any]) -> list[str]:

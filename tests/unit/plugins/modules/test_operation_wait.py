@@ -17,6 +17,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._operations.wait_f
 from ansible_collections.clouddb.control.plugins.module_utils._operations.wait_state import MAX_SECONDS_UNKNOWN
 from ansible_collections.clouddb.control.plugins.modules import operation_wait
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
+from ansible_collections.clouddb.control.tests.unit.support.module_main import defaults_of
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
 SHOP, BLOG = "wispy-lake-12345678", "red-moon-34567890"
@@ -65,12 +66,7 @@ def task(client: Client, check_mode: bool = False, **options: Any) -> dict[str, 
     """The result of the module with these options; C(names) are operations of SHOP."""
     if "names" in options:
         options["operations"] = [{"id": name, "project_id": SHOP} for name in options.pop("names")]
-    defaults = {"operations": None, "project": None, "project_id": None, "operation_id": None, "lookback": float(DAY)}
-    return operation_wait.run(
-        {**defaults, "timeout": 300.0, "interval": 5.0, "failed_grace": 0.0, "workers": 4, **options},
-        client,
-        check_mode,
-    )
+    return operation_wait.run({**defaults_of(operation_wait), **options}, client, check_mode)
 
 
 def failing(client: Client, check_mode: bool = False, **options: Any) -> dict[str, Any]:

@@ -15,6 +15,7 @@ import pytest
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.modules import project_info
+from ansible_collections.clouddb.control.tests.unit.support.module_main import defaults_of
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
 SHOP = {"id": "wispy-lake-12345678", "name": "shop", "region_id": "aws-eu-central-1", "org_id": "org-a", "age": "3d"}
@@ -29,9 +30,7 @@ def seed() -> dict[str, Any]:
 
 def task(client: Client, check_mode: bool = False, **options: Any) -> dict[str, Any]:
     """The result of the module with these options."""
-    names = ("project_id", "name", "region_id", "page_size", "org_id", "query", "fields")
-    params = {**dict.fromkeys(names), "required": False, **options}
-    return project_info.run(params, client, check_mode)
+    return project_info.run({**defaults_of(project_info), **options}, client, check_mode)
 
 
 @pytest.mark.parametrize("check_mode", [False, True], ids=["real", "check mode"])

@@ -11,12 +11,13 @@ import pytest
 from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption
 from ansible_collections.clouddb.control.plugins.module_utils._resources.goal import Goal, fill
 from ansible_collections.clouddb.control.plugins.module_utils._resources.request_options import goal_from, parse_path
-from ansible_collections.clouddb.control.tests.unit.support.api_request_task import DEFAULTS
+from ansible_collections.clouddb.control.plugins.modules import api_request
+from ansible_collections.clouddb.control.tests.unit.support.module_main import defaults_of
 
 
 def plan(method: str, check_mode: bool = False, **options: Any) -> Goal:
     body = {"branch": {"name": "x"}} if method != "GET" else None
-    given = {**DEFAULTS, "method": method, "path": "projects/p/branches", "body": body, **options}
+    given = {**defaults_of(api_request), "method": method, "path": "projects/p/branches", "body": body, **options}
     if given["find"] is not None:
         given["find"] = {"path": None, "list": None, "match": {"name": "x"}, "query": None, **given["find"]}
     return goal_from(given, check_mode)

@@ -24,6 +24,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._rotation.record i
 from ansible_collections.clouddb.control.plugins.module_utils._timestamps import parse_timestamp
 from ansible_collections.clouddb.control.plugins.modules import api_key_rotation
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EPOCH
+from ansible_collections.clouddb.control.tests.unit.support.module_main import defaults_of
 from ansible_collections.clouddb.control.tests.unit.support.simulated_account import SimulatedAccount
 
 WITHOUT_RECORD: dict[str, Any] = {"has_record": False, "has_file": False, "sha256": None, "known_keys": {}}
@@ -83,23 +84,13 @@ class Keys:
     def run(self, step: str, *found: Confirmation, check_mode: bool = False, **options: Any) -> Any:
         results = [one.as_result(id_of_list(options.get("play_hosts", ["web1", "web2"]))) for one in found]
         params = {
+            **defaults_of(api_key_rotation),
             "step": step,
             "name": "deploy-{timestamp}",
             "run": "run",
-            "variables": {},
             "confirmations": [result["confirmation"] for result in results],
             "play_hosts": ["web1", "web2"],
             "host_lists": [text for result in results for text in result["host_lists"]],
-            "hosts": [],
-            "retired_hosts": [],
-            "own_key": None,
-            "max_age": "30d",
-            "keep": 0,
-            "grace_period": 0.0,
-            "tags": [],
-            "key_id": None,
-            "key": None,
-            "errors": {},
             **options,
         }
         return api_key_rotation.run(params, self.account.client(), check_mode)
