@@ -214,7 +214,7 @@ def test_a_valid_secret_is_kept(account: SimulatedAccount, dest: Path, regenerat
     assert account.sent == ["GET", "GET"] * 2
 
 
-@pytest.mark.parametrize("content", [None, b" \n", b"rejected"], ids=repr)
+@pytest.mark.parametrize("content", [None, b" \n", b"rejected", b"\xff\xfe"], ids=repr)
 def test_an_unavailable_secret_is_replaced_only_with_if_lost(
     account: SimulatedAccount, dest: Path, content: bytes | None
 ) -> None:
@@ -256,6 +256,21 @@ def test_the_new_secret_is_written_before_the_old_key_is_revoked(account: Simula
     run(account, dest=dest, regenerate="always")
     assert account.sent[4:] == [f"DELETE {older}"]
     assert seen == [account.secrets[account.active[0]]]
+
+
+@pytest.mark.parametrize("check_mode", [False, True])
+def test_no_key_is_created_for_a_file_with_several_hard_links(
+    account: SimulatedAccount, dest: Path, check_mode: bool
+) -> None:
+    """Otherwise, its other names would keep the old secret."""
+    [older] = account.add()
+    dest.write_text(account.secrets[older])
+    os.link(dest, dest.with_name("other"))
+    with pytest.raises(InvalidOption, match="^dest: .* has 2 hard links, .* Replace the other links"):
+        run(account, check_mode, dest=dest, regenerate="always")
+    assert account.active == [older]
+    # A file that stays is not refused.
+    assert run(account, check_mode, dest=dest)["revoked"] == []
 
 
 def test_unsafe_writes_give_all_hard_links_the_secret(account: SimulatedAccount, dest: Path) -> None:

@@ -81,7 +81,13 @@ def test_report_changes_nothing(account: SimulatedAccount) -> None:
 
 def test_fields_of_a_finding(account: SimulatedAccount) -> None:
     entry = {"name": "deploy-*", "owner": "platform team", "reason": None}
-    assert run(account, allowed=[entry, {"name": "*"}], max_age="99d")["findings"][1] == {
+    findings = run(account, allowed=[entry, {"name": "*"}, {"name": "ci"}], max_age="99d")["findings"]
+    of_age = ["administrator", *(f"{name}-{number}" for name in ("deploy", "laptop") for number in (1, 2, 3))]
+    assert [(each["kind"], each["name"]) for each in findings] == [
+        *(("expired", name) for name in of_age),
+        ("missing", "ci"),
+    ]
+    assert findings[1] == {
         "kind": "expired",
         "key_id": 2,
         "name": "deploy-1",

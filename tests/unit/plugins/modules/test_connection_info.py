@@ -289,17 +289,8 @@ class TestDiff:
         diff = task(client, dest=str(dest))["diff"]
         assert diff == {"before": {"content": "********"}, "after": {"content": shown}}
 
-    @pytest.mark.parametrize(
-        "content, before",
-        [
-            (
-                "postgresql://a:b@host/db?sslpassword=former-secret",
-                "postgresql://a:********@host/db?sslpassword=********",
-            ),
-            ("postgres://a#b:former-secret@host/db", "postgres://a#b:********@host/db"),
-        ],
-    )
-    def test_every_secret_is_masked(self, client: Client, uri: str, tmp_path: Path, content: str, before: str) -> None:
+    def test_every_secret_is_masked(self, client: Client, uri: str, tmp_path: Path) -> None:
         dest = tmp_path / "database.url"
-        dest.write_text(content)
-        assert task(client, dest=str(dest))["diff"]["before"] == {"content": before, "password": "old"}
+        dest.write_text("postgresql://a#b:former-secret@host/db?sslpassword=former-secret")
+        before = {"content": "postgresql://a#b:********@host/db?sslpassword=********", "password": "old"}
+        assert task(client, dest=str(dest))["diff"]["before"] == before

@@ -138,3 +138,14 @@ def test_connection_options_from_the_environment(sandbox: Sandbox, monkeypatch: 
     outcome = run_main(project_info, {})
     assert outcome.success["projects"]
     assert sandbox.api_key not in outcome.printed
+
+
+def test_key_in_a_response_is_censored(sandbox: Sandbox) -> None:
+    sandbox.fault(
+        "status",
+        status=200,
+        body={"projects": [{"id": "p", "note": f"made with {sandbox.api_key}", sandbox.api_key: 1}]},
+    )
+    outcome = run_main(project_info, {**connected(sandbox), "api_key": f"{sandbox.api_key}\n"})
+    assert outcome.success["projects"] == [{"id": "p", "note": "made with ********", "********": 1}]
+    assert sandbox.api_key not in outcome.printed

@@ -19,7 +19,6 @@ from ansible_collections.clouddb.control.tests.unit.support.api_key_task import 
 )
 from ansible_collections.clouddb.control.tests.unit.support.module_main import run_main
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
-from ansible_collections.clouddb.control.tests.unit.support.scripted_service import reply, scripted_service
 from ansible_collections.clouddb.control.tests.unit.support.special_files import access_list, set_access_list
 
 pytestmark = pytest.mark.usefixtures("no_delays")
@@ -125,13 +124,3 @@ def test_access_list_is_effective_unless_the_mode_withdraws_it(
         run_main(api_key, {**options, "mode": mode, "regenerate": regenerate})
         # The group's permissions in the mode are the mask of the list.
         assert (access_list(dest) is None, mode_of(dest)) == (False, expected)
-
-
-def test_no_text_of_a_failure_has_the_new_key(options: dict[str, Any], dest: Path) -> None:
-    """Whatever the service quotes it in, here in the name of the key."""
-    secret = "new-key-0123456789"
-    revoked = reply({"id": 7, "name": secret, "revoked": True})
-    with scripted_service(reply([]), reply({"id": 7, "name": secret, "key": secret}, 201), revoked) as service:
-        outcome = run_main(api_key, {**options, "base_url": service.base_url, "api_retries": 0})
-    assert outcome.failure == {"kind": "name_changed", "key_ids": [7], "stored_name": "********"}
-    assert secret not in outcome.printed
