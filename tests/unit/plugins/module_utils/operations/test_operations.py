@@ -187,6 +187,8 @@ def test_operations_missing_from_the_pages_are_fetched_one_by_one(serve: Serve) 
     served = serve(named("a", "x", cursor="1"), named("y", cursor="2"), single("b"), single("c"))
     assert polled(served, "b", "a", "c") == ["a", "b", "c"]
     assert served.targets[2:] == ["/projects/p/operations/b", "/projects/p/operations/c"]
+    # The list ends before.
+    assert polled(serve(named("a", "x"), single("b")), "b", "a") == ["a", "b"]
 
 
 def test_an_error_of_the_list_is_raised_before_any_other_request(serve: Serve) -> None:
