@@ -154,6 +154,7 @@ def test_a_reader_that_has_stopped_reading_does_not_block_the_wait(stderr: tuple
     assert reader.read().endswith(b"xlater\n")
 
 
+@pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_closed_output_does_not_fail_the_wait(
     monkeypatch: pytest.MonkeyPatch, stderr: tuple[BinaryIO, BinaryIO]
 ) -> None:
