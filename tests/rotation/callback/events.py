@@ -105,20 +105,13 @@ class CallbackModule(CallbackBase):
 
     # The events.
 
-    def unreachable(self) -> None:
-        self.switch.write_text(json.dumps({self.event["host"]: "unreachable"}))
+    def switched(self) -> None:
+        """Lets the connection of the host fail, until the next step unless it is unreachable."""
+        what = self.event["what"]
+        self.event["ends"] = what != "unreachable"
+        self.switch.write_text(json.dumps({self.event["host"]: what.removesuffix("_once")}))
 
-    def unreachable_once(self) -> None:
-        self.event["ends"] = True
-        self.unreachable()
-
-    def fails(self) -> None:
-        self.event["ends"] = True
-        self.switch.write_text(json.dumps({self.event["host"]: "fails"}))
-
-    def response_lost(self) -> None:
-        self.event["ends"] = True
-        self.switch.write_text(json.dumps({self.event["host"]: "response lost"}))
+    unreachable = unreachable_once = fails = response_lost = switched
 
     def killed(self) -> None:
         os.kill(os.getpid(), signal.SIGKILL)

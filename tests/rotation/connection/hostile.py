@@ -50,7 +50,7 @@ class Connection(LocalConnection):
         if event == "fails" and in_data:
             return 1, b"", b"The test made this module fail."
         result = self.run_module(cmd, in_data) if in_data else super().exec_command(cmd, in_data, sudoable)
-        if event == "response lost" and in_data:
+        if event == "response_lost" and in_data:
             raise AnsibleConnectionFailure("The test made this host unreachable after the module had run.")
         return result
 
