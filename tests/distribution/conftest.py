@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from secrets import token_hex
 from typing import Any, NamedTuple
 
 import pytest
@@ -132,8 +133,8 @@ def stores(request: pytest.FixtureRequest, user: User, tmp_path: Path) -> Iterat
             if kind is VaultedVariable:
                 return VaultedVariable(user.folder, tmp_path)
             if kind is KvSecret:
-                # The server is one for all tests.
-                return KvSecret(request.getfixturevalue("bao"), f"{tmp_path.name}/clouddb")
+                # The server is one for all tests. The name of a key contains the path, and has at most 64 characters.
+                return KvSecret(request.getfixturevalue("bao"), f"{token_hex(4)}/clouddb")
             if kind is KubernetesSecret:
                 return KubernetesSecret(stack.enter_context(scripted_service(service_class=KubernetesApi)))
             return GithubSecret(stack.enter_context(scripted_service(service_class=GithubApi)))
