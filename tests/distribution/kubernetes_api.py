@@ -15,24 +15,14 @@ from scripted_service import Request
 SECRET_PATH = re.compile(r"/api/v1/namespaces/(?P<namespace>[^/]+)/secrets(?:/(?P<name>[^/]+))?")
 MERGE_PATCHES = ("application/strategic-merge-patch+json", "application/merge-patch+json")
 GROUPS = {"kind": "APIGroupList", "apiVersion": "v1", "groups": []}
+VERBS = ["create", "delete", "get", "list", "patch", "update"]
+RESOURCE = {"name": "secrets", "singularName": "secret", "namespaced": True, "kind": "Secret", "verbs": VERBS}
 DISCOVERY: dict[str, Any] = {
     "/version": {"major": "1", "minor": "34", "gitVersion": "v1.34.0"},
     "/api": {"kind": "APIVersions", "versions": ["v1"]},
     "/apis": GROUPS,
     "/apis/": GROUPS,
-    "/api/v1": {
-        "kind": "APIResourceList",
-        "groupVersion": "v1",
-        "resources": [
-            {
-                "name": "secrets",
-                "singularName": "secret",
-                "namespaced": True,
-                "kind": "Secret",
-                "verbs": ["create", "delete", "get", "list", "patch", "update"],
-            }
-        ],
-    },
+    "/api/v1": {"kind": "APIResourceList", "groupVersion": "v1", "resources": [RESOURCE]},
 }
 
 
@@ -86,9 +76,7 @@ class KubernetesApi(FakeService):
         if not secret:
             return _status(404, "NotFound", f'secrets "{name}" not found')
         if body["metadata"].get("resourceVersion") not in (None, secret["metadata"]["resourceVersion"]):
-            return _status(
-                409, "Conflict", "the object has been modified; please apply your changes to the latest version"
-            )
+            return _status(409, "Conflict", "the object has been modified; apply your changes to the latest version")
         data = {**secret["data"], **body.get("data", {})}
         return 200, self._store(namespace, name, {field: value for field, value in data.items() if value is not None})
 
@@ -103,12 +91,5 @@ class KubernetesApi(FakeService):
 
 
 def _status(code: int, reason: str, message: str) -> tuple[int, Any]:
-    status = {
-        "kind": "Status",
-        "apiVersion": "v1",
-        "status": "Failure",
-        "message": message,
-        "reason": reason,
-        "code": code,
-    }
-    return code, status
+    details = {"status": "Failure", "message": message, "reason": reason, "code": code}
+    return code, {"kind": "Status", "apiVersion": "v1", **details}

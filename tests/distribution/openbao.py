@@ -34,10 +34,10 @@ class OpenBao:
         self.client.sys.create_or_update_policy(name, rule.replace("'", '"'))
         return str(self.client.auth.token.create(policies=[name])["auth"]["client_token"])
 
-    def read(self, path: str, version: int | None = None) -> dict[str, Any]:
+    def read(self, path: str) -> dict[str, Any]:
         """The fields of a secret; empty if there is no secret."""
         try:
-            read = self.client.secrets.kv.v2.read_secret_version(path, version=version, raise_on_deleted_version=True)
+            read = self.client.secrets.kv.v2.read_secret_version(path, raise_on_deleted_version=True)
         except hvac.exceptions.InvalidPath:
             return {}
         return dict(read["data"]["data"])
