@@ -206,7 +206,8 @@ def test_connection_uri_of_another_compute_and_of_the_pooler(service):
 @pytest.mark.parametrize(
     "params, status",
     [
-        ({}, 400),
+        ({"database_name": "clouddb"}, 400),
+        ({"role_name": "clouddb_owner"}, 400),
         ({"database_name": "none", "role_name": "clouddb_owner"}, 404),
         ({"database_name": "clouddb", "role_name": "none"}, 404),
         ({"database_name": "clouddb", "role_name": "clouddb_owner", "branch_id": "none"}, 404),
