@@ -60,9 +60,6 @@ def failing(number: int) -> Callable[..., Any]:
     return fail
 
 
-# Present, with the secret in the result
-
-
 def test_a_key_is_created_once(account: SimulatedAccount) -> None:
     result = run(account)
     [key] = [account.keys[key_id] for key_id in account.active]
@@ -103,9 +100,6 @@ def test_always_creates_the_new_key_before_it_revokes_the_old_ones(account: Simu
     # Before it revokes anything, it uses the new key.
     assert account.sent == ["GET", "POST", "GET", "GET", *(f"DELETE {key_id}" for key_id in older)]
     assert [ids(side["api_keys"]) for side in result["diff"].values()] == [older, [new]]
-
-
-# Exactly once
 
 
 @pytest.mark.parametrize("fault, created", [("lost", 1), ("error", 0)])
@@ -178,9 +172,6 @@ def test_an_interrupted_task_revokes_its_key_or_names_it(account: SimulatedAccou
     if isinstance(error.value, ClouddbError):
         assert error.value.details["key_ids"] == [2]
         assert str(error.value).startswith("KeyboardInterrupt. This task had created key 2.")
-
-
-# Present, with the secret in a file
 
 
 def test_a_task_that_is_interrupted_after_the_file_was_replaced_keeps_the_key(
@@ -398,9 +389,6 @@ def test_older_keys_that_cannot_be_revoked_are_named(account: SimulatedAccount, 
     assert (ids(result["revoked"]), result["failure"]["key_ids"]) == (older[:remaining], older[remaining:])
 
 
-# Absent
-
-
 @pytest.mark.parametrize("options", [{"dest": "key", "mode": "0000"}, {"name": None, "id": 2}])
 def test_absent_revokes_the_key(account: SimulatedAccount, options: dict[str, Any]) -> None:
     [key_id] = account.add()
@@ -446,9 +434,6 @@ def test_a_key_that_is_gone_when_it_is_to_be_revoked(account: SimulatedAccount, 
     account.plan(None, (lambda: action(account)) if action else "lost")
     result = run(account, state="absent")
     assert (result["changed"], ids(result["revoked"])) == ((False, []) if action else (True, [2]))
-
-
-# Check mode
 
 
 @pytest.mark.parametrize("number", [0, 2])
@@ -498,9 +483,6 @@ def test_a_planned_key_has_no_id_and_can_be_revoked_by_a_later_task(account: Sim
     }
     result = run(account, True, name=None, state="absent", id=NOT_CREATED_KEY_ID)
     assert (result["changed"], ids(result["revoked"])) == (True, [None])
-
-
-# The list
 
 
 def test_the_list_is_sorted_by_creation_time_and_selected_by_the_exact_name(account: SimulatedAccount) -> None:

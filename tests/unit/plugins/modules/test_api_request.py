@@ -315,9 +315,6 @@ def test_operations_before_a_request_whose_response_was_lost_are_left_out(
     assert sorted(actions) == (["create_branch", "start_compute"] if method == "POST" else ["suspend_compute"])
 
 
-# Reading
-
-
 def queries(sandbox: Sandbox) -> list[str]:
     return [entry["query"] for entry in sandbox.requests() if entry["user_agent"].startswith("clouddb.control/")]
 
@@ -393,8 +390,6 @@ def test_all_pages_of_something_else(sandbox: Sandbox, client: Client, body: dic
     sandbox.fault("status", status=200, method="GET", body={**body, "projects": [{"id": SHOP}]})
     assert task(client, path="projects", all_pages=True)["json"] == {**body, "projects": [{"id": SHOP}]}
 
-
-# Secrets in the options and the output of main()
 
 SECRET = "hunter2-hunter2-hunter2"
 

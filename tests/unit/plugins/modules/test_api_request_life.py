@@ -65,9 +65,6 @@ def during_first_pause(clock: FakeClock, action: Callable[[], Any]) -> None:
     clock.on_sleep = act
 
 
-# Lists
-
-
 def test_a_branch_on_the_third_page_is_found(sandbox: Sandbox, client: Client) -> None:
     """The list of branches is paged by C(pagination.next).
 
@@ -117,9 +114,6 @@ def test_a_resource_without_a_project_has_no_operations(sandbox: Sandbox, client
     options = {"path": "api_keys", "find": {"match": {"name": "deploy"}}, "body": {"key_name": "deploy"}}
     assert [task(client, "POST", **options)["changed"] for _run in range(2)] == [True, False]
     assert set(sandbox.sent()) == {"GET /api_keys", "POST /api_keys"}
-
-
-# Deletions
 
 
 @pytest.mark.parametrize(
@@ -204,9 +198,6 @@ def test_the_old_branch_has_to_be_gone_within_the_timeout(
     assert (number_of(sandbox, "POST"), 30 <= round(clock.elapsed, 6) <= 32) == (0, True)
 
 
-# Creations that fail
-
-
 @pytest.mark.parametrize("age", [60, 3 * 86400])
 def test_a_failed_creation_is_not_green_in_the_next_run(sandbox: Sandbox, client: Client, age: float) -> None:
     """As in https://github.com/hashicorp/terraform/issues/7581, and its removal as in https://github.com/scylladb/terraform-provider-scylladbcloud/issues/34"""
@@ -224,9 +215,6 @@ def test_a_failed_creation_is_not_green_in_the_next_run(sandbox: Sandbox, client
     assert (checked["changed"], "will fail" in checked["warnings"][0]) == (False, True)
     assert task(client, "DELETE", **ITEM)["changed"] is True
     assert task(client, "POST", **PREVIEW)["changed"] is True
-
-
-# Responses
 
 
 @pytest.mark.parametrize("operations", ["null", "empty"])
@@ -270,9 +258,6 @@ def test_a_blip_does_not_end_the_observation(sandbox: Sandbox, client: Client, c
     sandbox.fault("list_lag", seconds=60, method="POST")
     during_first_pause(clock, lambda: sandbox.fault("status", status=503, method="GET", times=10))
     assert task(client, "POST", **PREVIEW)["changed"] is True
-
-
-# Changes
 
 
 @pytest.mark.parametrize("body", [{"branch": {"name": "review"}}, {"branch": {"nmae": "review"}}])
@@ -333,9 +318,6 @@ def test_a_name_that_the_service_changes_is_an_error(sandbox: Sandbox, client: C
     assert (result["failure"]["kind"], result["changed"], "'pr-1'" in result["msg"]) == ("no_match", True, True)
 
 
-# Without waiting, and without find
-
-
 def test_a_response_that_shows_nothing_is_followed_by_an_observation(
     sandbox: Sandbox, client: Client, branch: dict[str, Any]
 ) -> None:
@@ -385,9 +367,6 @@ def test_a_field_of_this_name_that_is_no_list_names_no_operations(sandbox: Sandb
     sandbox.fault("status", status=201, method="POST", body={"kind": "lingering_deletion", "operations": "running"})
     result = task(client, "POST", path="faults", body={"kind": "lingering_deletion"})
     assert (result["changed"], result["status"], result["object"], result["operations"]) == (True, 201, None, [])
-
-
-# Locked projects
 
 
 def test_the_last_pause_ends_at_the_deadline(sandbox: Sandbox, client: Client, clock: FakeClock) -> None:

@@ -152,18 +152,15 @@ def test_a_restore_whose_response_is_lost_is_not_sent_again(
     assert databases(sandbox, dev["id"]) == ["clouddb"]
 
 
-@pytest.mark.parametrize("check_mode", [True, False])
-def test_unfinished_operations_do_not_replace_a_restore(
-    sandbox: Sandbox, client: Client, dev: dict[str, Any], check_mode: bool
-) -> None:
+def test_unfinished_operations_do_not_replace_a_restore(sandbox: Sandbox, client: Client, dev: dict[str, Any]) -> None:
     for wait in (True, False):
         sandbox.plan((0, "running"), (20, "finished"), action="apply_config")
         database = {"database": {"name": f"later-{wait}".lower(), "owner_name": "clouddb_owner"}}
         sandbox.api("POST", f"{BRANCHES}/{dev['id']}/databases", database)
-        assert task(client, check_mode=check_mode, **DEV, wait=wait)["changed"] is True
+        assert task(client, **DEV, wait=wait)["changed"] is True
         sandbox.advance(120)
     carried_out = [each for each in sandbox.requests() if each["path"].endswith("/restore") and each["status"] == 200]
-    assert len(carried_out) == (0 if check_mode else 2)
+    assert len(carried_out) == 2
 
 
 class TestNewBranch:

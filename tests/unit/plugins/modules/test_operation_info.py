@@ -111,9 +111,6 @@ def test_selects_in_all_projects_or_in_one(client: Client, options: dict[str, An
         assert task(client, **options, summary_only=True)["summary"] == result["summary"]
 
 
-# Sizing the result
-
-
 SCOPES: list[dict[str, Any]] = [
     {},
     {"project_id": SHOP},

@@ -138,9 +138,6 @@ def test_by_name_the_message_says_why_a_key_that_is_limited_to_a_project_is_refu
     assert failed["failure"]["kind"] == "not_found"
 
 
-# The scope of a key
-
-
 @pytest.fixture
 def whole(organization: dict[str, str]) -> dict[str, str]:
     """The scope of keys of the organization."""

@@ -26,6 +26,7 @@ PREVIEW = {"module": "branch", "name": "preview"}
 ORDERS = {"module": "database", "name": "orders", "owner": "clouddb_owner"}
 APP = {"module": "database_user", "name": "app"}
 STORE = {"module": "project", "name": "store"}
+BRANCHES = f"/projects/{SHOP}/branches"
 PROJECT = reply({"project": {"id": SHOP}})
 
 
@@ -34,9 +35,15 @@ def seed() -> dict[str, Any]:
     return {"projects": [{"id": SHOP, "name": "shop", "org_id": "org-1"}, {"id": BLOG, "name": "blog"}]}
 
 
+def create_branch(sandbox: Sandbox, name: str = "preview", **fields: Any) -> dict[str, Any]:
+    """A new branch without a compute."""
+    created = sandbox.api("POST", BRANCHES, {"branch": {"name": name, **fields}, "endpoints": []})
+    return dict(created["branch"])
+
+
 def listed(sandbox: Sandbox, module: str) -> list[str]:
     """The names of the resources that the service lists."""
-    branches = f"/projects/{SHOP}/branches"
+    branches = BRANCHES
     if module in ("database", "database_user"):
         default = next(each for each in sandbox.api("GET", branches)["branches"] if each["default"])
         branches += f"/{default['id']}"
@@ -153,7 +160,7 @@ def test_a_field_that_cannot_be_changed_is_an_error(
 def test_what_another_task_creates_first_is_changed(sandbox: Sandbox, client: Client) -> None:
     """The service refuses to create it again, while its list does not show it yet."""
     sandbox.fault("list_lag", seconds=3, method="POST")
-    sandbox.api("POST", f"/projects/{SHOP}/branches", {"branch": {"name": "preview"}})
+    sandbox.api("POST", BRANCHES, {"branch": {"name": "preview"}})
     result = task(client, **PREVIEW, protected=True)
     assert (result["changed"], result["branch"]["protected"]) == (True, True)
     assert [line.split()[0] for line in writes(sandbox)] == ["POST", "PATCH"]
@@ -246,11 +253,10 @@ class TestRefusals:
 
     @pytest.fixture(autouse=True)
     def branches(self, sandbox: Sandbox) -> None:
-        path = f"/projects/{SHOP}/branches"
-        parent = sandbox.api("POST", path, {"branch": {"name": "parent"}, "endpoints": []})["branch"]["id"]
-        for fields in ({"name": "child", "parent_id": parent}, {"name": "kept", "protected": True}):
-            sandbox.advance(60)
-            sandbox.api("POST", path, {"branch": fields, "endpoints": []})
+        parent = create_branch(sandbox, "parent")["id"]
+        sandbox.advance(60)
+        create_branch(sandbox, "child", parent_id=parent)
+        create_branch(sandbox, "kept", protected=True)
         sandbox.advance(60)
 
     @pytest.mark.parametrize(("name", "reason"), [("main", "is the default"), ("kept", "is protected")])
@@ -349,7 +355,7 @@ def test_the_wait_before_a_change_is_shown_and_in_the_result(
     sandbox: Sandbox, client: Client, clock: FakeClock, progress: Progress
 ) -> None:
     sandbox.plan((0, "running"), (20, "finished"), action="create_branch")
-    sandbox.api("POST", f"/projects/{SHOP}/branches", {"branch": {"name": "preview"}, "endpoints": []})
+    create_branch(sandbox)
     result = task(client, **PREVIEW, protected=True)
     [operation], [line] = result["operations"], progress()
     assert (result["changed"], result["elapsed"]) == (True, round(clock.elapsed, 3))
@@ -359,7 +365,7 @@ def test_the_wait_before_a_change_is_shown_and_in_the_result(
 def test_a_lock_does_not_prolong_the_timeout(sandbox: Sandbox, client: Client, clock: FakeClock) -> None:
     for action in ("create_branch", "apply_storage_config"):
         sandbox.plan((0, "running"), (20, "finished"), action=action)
-    sandbox.api("POST", f"/projects/{SHOP}/branches", {"branch": {"name": "other"}, "endpoints": []})
+    create_branch(sandbox, "other")
     with pytest.raises(ClouddbError, match="Timed out after 30 s") as error:
         task(client, "project", id=SHOP, name=None, history_retention="3d", timeout=30)
     assert (error.value.kind, len(writes(sandbox)), round(clock.elapsed)) == ("wait_failed", 2, 30)
@@ -369,7 +375,7 @@ def test_the_wait_before_a_change_counts_against_the_timeout(
     sandbox: Sandbox, client: Client, clock: FakeClock
 ) -> None:
     sandbox.plan((0, "running"), (20, "finished"), action="create_branch")
-    sandbox.api("POST", f"/projects/{SHOP}/branches", {"branch": {"name": "preview"}, "endpoints": []})
+    create_branch(sandbox)
     sandbox.fault("status", status=423, method="PATCH", times=None)
     assert failing(client, **PREVIEW, protected=True, timeout=30)["kind"] == "locked"
     assert 20 < clock.elapsed <= 32
@@ -396,13 +402,12 @@ def test_an_operation_in_whole_seconds_belongs_to_the_request_of_that_second(ser
 
 def test_a_creation_that_failed_is_found_if_it_was_recorded_before_the_branch(sandbox: Sandbox, client: Client) -> None:
     sandbox.plan((0, "running"), (5, "failed"), action="create_branch")
-    path = f"/projects/{SHOP}/branches"
-    branch = sandbox.api("POST", path, {"branch": {"name": "preview"}, "endpoints": []})["branch"]
+    branch = create_branch(sandbox)
     later = branch["created_at"].replace("Z", "+00:00")
     later = (datetime.fromisoformat(later) + timedelta(seconds=2)).isoformat()
     sandbox.advance(60)
     body = {"branches": [{**branch, "created_at": later, "current_state": "ready"}]}
-    sandbox.fault("status", status=200, method="GET", path=path, body=body, times=None)
+    sandbox.fault("status", status=200, method="GET", path=BRANCHES, body=body, times=None)
     assert failing(client, **PREVIEW)["kind"] == "wait_failed"
     assert writes(sandbox) == []
 
@@ -416,13 +421,12 @@ def test_a_list_that_fails_does_not_show_that_a_project_is_absent(sandbox: Sandb
 
 @pytest.mark.parametrize("state", ["present", "absent"])
 def test_a_namesake_that_is_being_deleted_does_not_count(sandbox: Sandbox, client: Client, state: str) -> None:
-    path = f"/projects/{SHOP}/branches"
-    branch = sandbox.api("POST", path, {"branch": {"name": "preview"}, "endpoints": []})["branch"]
+    branch = create_branch(sandbox)
     sandbox.advance(60)
     body = {"branches": [{**branch, "id": "br-old", "current_state": "deleting"}, {**branch, "current_state": "ready"}]}
-    sandbox.fault("status", status=200, method="GET", path=path, body=body)
+    sandbox.fault("status", status=200, method="GET", path=BRANCHES, body=body)
     assert task(client, **PREVIEW, state=state)["changed"] is (state == "absent")
-    assert writes(sandbox) == ([f"DELETE {path}/{branch['id']}"] if state == "absent" else [])
+    assert writes(sandbox) == ([f"DELETE {BRANCHES}/{branch['id']}"] if state == "absent" else [])
 
 
 class TestPasswordReset:
@@ -431,9 +435,8 @@ class TestPasswordReset:
     ALWAYS = {**APP, "update_password": "always"}
 
     def password(self, sandbox: Sandbox) -> str:
-        branches = f"/projects/{SHOP}/branches"
-        [branch] = sandbox.api("GET", branches)["branches"]
-        return str(sandbox.api("GET", f"{branches}/{branch['id']}/roles/app/reveal_password")["password"])
+        [branch] = sandbox.api("GET", BRANCHES)["branches"]
+        return str(sandbox.api("GET", f"{BRANCHES}/{branch['id']}/roles/app/reveal_password")["password"])
 
     def test_each_run_replaces_the_password_of_a_user_that_exists(self, sandbox: Sandbox, client: Client) -> None:
         assert task(client, check_mode=True, **self.ALWAYS)["changed"] is True
@@ -488,7 +491,7 @@ def test_a_failed_wait_names_its_operations(sandbox: Sandbox, client: Client) ->
 def test_a_name_is_no_pattern(sandbox: Sandbox, client: Client, name: str) -> None:
     """As in https://github.com/squell/id3/issues/7 and https://github.com/nushell/nushell/issues/9790"""
     for other in ("rel1", "why1", "W login", "pr-1"):
-        sandbox.api("POST", f"/projects/{SHOP}/branches", {"branch": {"name": other}, "endpoints": []})
+        create_branch(sandbox, other)
     before = listed(sandbox, "branch")
     named = {"module": "branch", "name": name}
     assert [task(client, **named)["changed"] for _run in range(2)] == [True, False]
@@ -514,21 +517,12 @@ class TestSweep:
     def branches(self, sandbox: Sandbox) -> dict[str, dict[str, Any]]:
         """Branches that are 10 days old, except for the one of today, and a child of one of them."""
         created = {}
-        bodies: dict[str, dict[str, Any]] = {
-            "pr-1": {},
-            "pr-2": {"protected": True},
-            "pr-3": {},
-            "staging": {},
-            "pr-4": {},
-        }
-        for name, fields in bodies.items():
-            body = {"branch": {"name": name, **fields}, "endpoints": []}
-            created[name] = sandbox.api("POST", f"/projects/{SHOP}/branches", body)["branch"]
+        for name in ("pr-1", "pr-2", "pr-3", "staging", "pr-4"):
+            created[name] = create_branch(sandbox, name, protected=name == "pr-2")
             sandbox.advance(60)
-        body = {"branch": {"name": "child", "parent_id": created["pr-4"]["id"]}, "endpoints": []}
-        sandbox.api("POST", f"/projects/{SHOP}/branches", body)
+        create_branch(sandbox, "child", parent_id=created["pr-4"]["id"])
         sandbox.advance(10 * 86400)
-        sandbox.api("POST", f"/projects/{SHOP}/branches", {"branch": {"name": "pr-5"}, "endpoints": []})
+        create_branch(sandbox, "pr-5")
         sandbox.advance(60)
         return created
 
@@ -571,11 +565,10 @@ class TestSweep:
 
     @pytest.mark.parametrize("created_at", ["0001-01-01T00:00:00Z", "1970-01-01T00:00:00Z", None])
     def test_a_branch_whose_age_is_not_known_stays(self, sandbox: Sandbox, client: Client, created_at: Any) -> None:
-        path = f"/projects/{SHOP}/branches"
-        branch = sandbox.api("POST", path, {"branch": {"name": "pr-1"}, "endpoints": []})["branch"]
+        branch = create_branch(sandbox, "pr-1")
         sandbox.advance(10 * 86400)
         body = {"branches": [{**branch, "created_at": created_at}]}
-        sandbox.fault("status", status=200, method="GET", path=path, body=body)
+        sandbox.fault("status", status=200, method="GET", path=BRANCHES, body=body)
         assert (task(client, **self.OLD)["changed"], writes(sandbox)) == (False, [])
 
     def test_a_parent_is_deleted_after_its_children(self, sandbox: Sandbox, client: Client, branches: Any) -> None:
@@ -584,7 +577,7 @@ class TestSweep:
         assert listed(sandbox, "branch") == ["main", "pr-2"]
 
     def test_an_error_says_what_was_deleted_before(self, sandbox: Sandbox, client: Client, branches: Any) -> None:
-        path = f"/projects/{SHOP}/branches/{branches['pr-1']['id']}"
+        path = f"{BRANCHES}/{branches['pr-1']['id']}"
         sandbox.fault("status", status=422, method="DELETE", path=path, body={"message": "it is in use"})
         with pytest.raises(ClouddbError) as error:
             task(client, **self.OLD)
@@ -593,22 +586,21 @@ class TestSweep:
 
     def test_one_that_is_being_deleted_is_left_out(self, sandbox: Sandbox, client: Client, branches: Any) -> None:
         sandbox.fault("lingering_deletion", seconds=600)
-        sandbox.api("DELETE", f"/projects/{SHOP}/branches/{branches['pr-1']['id']}")
+        sandbox.api("DELETE", f"{BRANCHES}/{branches['pr-1']['id']}")
         assert [each["name"] for each in task(client, check_mode=True, **self.OLD)["branches"]] == ["pr-3"]
 
     def test_a_branch_that_another_sweep_deletes_first_is_no_change(
         self, sandbox: Sandbox, client: Client, branches: Any
     ) -> None:
         """As in https://github.com/camgraphe/MaxVideoAi/pull/267"""
-        path = f"/projects/{SHOP}/branches"
-        sandbox.fault("status", status=200, method="GET", path=path, skip=1, times=None, body={"branches": []})
-        sandbox.fault("status", status=404, method="GET", path=f"{path}/*", times=None)
+        sandbox.fault("status", status=200, method="GET", path=BRANCHES, skip=1, times=None, body={"branches": []})
+        sandbox.fault("status", status=404, method="GET", path=f"{BRANCHES}/*", times=None)
         result = task(client, **self.OLD)
         assert (result["changed"], result["branches"], result["diff"]["before"]) == (False, [], {})
 
     def test_a_deletion_that_takes_too_long_is_a_change(self, sandbox: Sandbox, client: Client) -> None:
         body = {"branch": {"name": "pr-1"}, "endpoints": [{"type": "read_write"}]}
-        sandbox.api("POST", f"/projects/{SHOP}/branches", body)
+        sandbox.api("POST", BRANCHES, body)
         sandbox.advance(8 * 86400)
         with pytest.raises(ClouddbError) as error:
             task(client, **self.OLD, timeout=0)
@@ -631,7 +623,7 @@ class TestSweep:
 
 
 def test_an_action_that_fails_does_not_hide_that_the_branch_was_created(sandbox: Sandbox, client: Client) -> None:
-    sandbox.fault("status", status=422, method="POST", path=f"/projects/{SHOP}/branches/*/set_as_default")
+    sandbox.fault("status", status=422, method="POST", path=f"{BRANCHES}/*/set_as_default")
     with pytest.raises(ClouddbError) as error:
         task(client, **PREVIEW, default=True, timeout=5)
     assert error.value.result["changed"] is True
