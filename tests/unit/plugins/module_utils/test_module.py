@@ -124,6 +124,13 @@ def test_secrets_are_registered_and_their_values_returned(fails: bool) -> None:
         assert secret not in outcome.printed
 
 
+def test_a_key_with_white_space_is_censored_in_the_result() -> None:
+    def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
+        return {"echo": [f"Bearer {client.connection.api_key}"]}
+
+    assert "secret-0123456789" not in outcome_of(run, api_key=" secret-0123456789\n").printed
+
+
 def test_unexpected_errors_fail_the_task_with_the_key_censored() -> None:
     api_key = """odd"key\\with%all+kinds/of='signs'0123456789"""
 
