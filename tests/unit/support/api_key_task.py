@@ -14,7 +14,6 @@ import pytest
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.modules import api_key
 from ansible_collections.clouddb.control.tests.unit.support.module_main import defaults_of
-from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
 OLD_SECRET = "old-secret-0123456789abcdef0123456789abcdef0123456789abcdef01234"
 
@@ -43,8 +42,3 @@ def mode_of(path: Path | str) -> int:
 
 def ids(keys: list[dict[str, Any]]) -> list[int]:
     return [key["id"] for key in keys]
-
-
-def writes(sandbox: Sandbox) -> list[str]:
-    """The requests other than GET that the module sent."""
-    return [request for request in sandbox.sent() if not request.startswith("GET ")]

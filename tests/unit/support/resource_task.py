@@ -32,4 +32,5 @@ def failing(client: Client, **options: Any) -> dict[str, Any]:
 
 
 def writes(sandbox: Sandbox) -> list[str]:
+    """The requests other than GET that the module sent."""
     return [line for line in sandbox.sent() if not line.startswith("GET")]

@@ -21,7 +21,6 @@ from ansible_collections.clouddb.control.tests.unit.support.api_request_task imp
 )
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
 from ansible_collections.clouddb.control.tests.unit.support.module_main import Outcome, run_main
-from ansible_collections.clouddb.control.tests.unit.support.progress import Progress
 from ansible_collections.clouddb.control.tests.unit.support.return_values import undocumented_fields
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
@@ -216,21 +215,6 @@ def test_an_accepted_status_does_not_hide_what_an_earlier_attempt_did(
 def test_a_success_that_is_not_accepted_fails(sandbox: Sandbox, client: Client) -> None:
     result = failing(client, "POST", **PREVIEW, status_code=[200])
     assert result["failure"]["status"] == 201
-
-
-def test_the_wait_for_a_locked_project_is_shown_before_the_request_is_sent(
-    sandbox: Sandbox, client: Client, progress: Progress
-) -> None:
-    sandbox.plan((0, "running"), (50, "finished"), action="create_branch")
-    sandbox.api("POST", f"/{BRANCHES}", {"branch": {"name": "other"}})
-    options = {"path": f"projects/{SHOP}", "body": {"project": {"history_retention_seconds": 3600}}}
-    assert task(client, "PATCH", **options)["status"] == 200
-    finished = [line.split()[2] for line in progress() if "→ finished" in line]
-    assert (
-        finished.index("create_branch") < finished.index("apply_storage_config"),
-        finished.count("create_branch"),
-    ) == (True, 1)
-    assert sum(line.startswith("PATCH") for line in sandbox.sent()) == 2
 
 
 def test_check_mode_sends_only_gets(sandbox: Sandbox, client: Client) -> None:

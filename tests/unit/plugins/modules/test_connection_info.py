@@ -18,21 +18,11 @@ from ansible_collections.clouddb.control.plugins.module_utils._files import secr
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._http.errors import UnexpectedResponse
 from ansible_collections.clouddb.control.plugins.modules import connection_info
+from ansible_collections.clouddb.control.tests.unit.support.module_main import defaults_of
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
 SHOP = "wispy-lake-12345678"
-OPTIONS: dict[str, Any] = {
-    "project": "shop",
-    "branch": None,
-    "database": "clouddb",
-    "user": None,
-    "dest": None,
-    "expose_secrets": False,
-    "pooled": False,
-    "read_only": False,
-    "format": "uri",
-    "variable": "DATABASE_URL",
-}
+OPTIONS: dict[str, Any] = {**defaults_of(connection_info), "project": "shop", "database": "clouddb"}
 
 
 @pytest.fixture

@@ -11,13 +11,9 @@ import pytest
 from ansible.module_utils import basic
 
 from ansible_collections.clouddb.control.plugins.modules import api_key
-from ansible_collections.clouddb.control.tests.unit.support.api_key_task import (
-    OLD_SECRET,
-    mode_of,
-    one_key,
-    writes,
-)
+from ansible_collections.clouddb.control.tests.unit.support.api_key_task import OLD_SECRET, mode_of, one_key
 from ansible_collections.clouddb.control.tests.unit.support.module_main import run_main
+from ansible_collections.clouddb.control.tests.unit.support.resource_task import writes
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 from ansible_collections.clouddb.control.tests.unit.support.special_files import access_list, set_access_list
 

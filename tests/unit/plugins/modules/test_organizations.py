@@ -22,10 +22,11 @@ from ansible_collections.clouddb.control.plugins.modules import (
     project,
     project_info,
 )
-from ansible_collections.clouddb.control.tests.unit.support.api_key_task import ids, writes
+from ansible_collections.clouddb.control.tests.unit.support.api_key_task import ids
 from ansible_collections.clouddb.control.tests.unit.support.api_key_task import task as api_key_task
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
-from ansible_collections.clouddb.control.tests.unit.support.module_main import run_main
+from ansible_collections.clouddb.control.tests.unit.support.module_main import defaults_of, run_main
+from ansible_collections.clouddb.control.tests.unit.support.resource_task import writes
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
 SHOP, BLOG = "wispy-lake-12345678", "red-moon-34567890"
@@ -215,16 +216,8 @@ def test_a_project_requires_an_organization(sandbox: Sandbox, client: Client) ->
 def test_the_policy_for_an_organization_reviews_its_keys_only(client: Client, whole: dict[str, str]) -> None:
     api_key_task(client, name="old")
     org_key = api_key_task(client, name="old", **whole)["api_key"]["id"]
-    options: dict[str, Any] = {
-        "allowed": [{"name": "none", "owner": None, "reason": None, "max_keys": None}],
-        **dict.fromkeys(("max_age", "max_idle", "max_keys")),
-        "grace": 0,
-        "action": "revoke",
-        "revoke_kinds": ["unknown"],
-        "max_revocations": 10,
-        "own_key": "1",
-    }
-    result = api_key_policy.run({**options, **whole}, client, False)
+    options = {"allowed": [{"name": "none"}], "grace": 0, "action": "revoke", "own_key": "1", **whole}
+    result = api_key_policy.run({**defaults_of(api_key_policy), **options}, client, False)
     # The service does not list when keys of an organization were used, so they are only reported.
     assert {finding["key_id"] for finding in result["findings"] if finding["key_id"]} == {org_key}
     assert result["left"] == [org_key]
