@@ -51,8 +51,14 @@ def keep_attributes(path: str) -> bool:
     return False
 
 
-def denied(*args: object) -> None:
-    raise PermissionError(errno.EPERM, "Operation not permitted")
+def failing(number: int) -> Callable[..., Any]:
+    def fail(*args: object, **kwargs: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    return fail
+
+
+denied, no_space = failing(errno.EPERM), failing(errno.ENOSPC)
 
 
 def replace(file: SecretFile, attributes: FileAttributes | None = None) -> None:
@@ -382,18 +388,13 @@ def test_a_lock_that_is_a_link_is_refused(file: SecretFile, key: Path) -> None:
 def test_file_system_without_locks(
     file: SecretFile, key: Path, monkeypatch: pytest.MonkeyPatch, number: int, goes_on: bool
 ) -> None:
-    def unsupported(*args: object) -> None:
-        raise OSError(number, os.strerror(number))
-
-    (key.parent / f"{PREFIX}abcdefgh.tmp").touch()
-    monkeypatch.setattr(fcntl, "flock", unsupported)
-    try:
-        with file.held():
-            assert goes_on
-    except SecretFileError:
-        assert not goes_on
+    temporary = key.parent / f"{PREFIX}abcdefgh.tmp"
+    temporary.touch()
+    monkeypatch.setattr(fcntl, "flock", failing(number))
+    with nullcontext() if goes_on else pytest.raises(SecretFileError), file.held():
+        assert goes_on
     # It may be that of another task.
-    assert (key.parent / f"{PREFIX}abcdefgh.tmp").exists()
+    assert temporary.exists()
 
 
 def test_lock_removes_the_temporary_files_of_killed_tasks_of_this_user(file: SecretFile, key: Path) -> None:
@@ -414,16 +415,6 @@ def replace_target(target: Path, content: bytes, unsafe_writes: bool = False) ->
         temporary.replace_target(content, unsafe_writes)
 
 
-def failing(number: int) -> Callable[..., Any]:
-    def fail(*args: object, **kwargs: object) -> None:
-        raise OSError(number, os.strerror(number))
-
-    return fail
-
-
-no_space = failing(errno.ENOSPC)
-
-
 @pytest.fixture
 def target(tmp_path: Path) -> Path:
     (tmp_path / "f").write_bytes(b"the old content")
@@ -440,9 +431,9 @@ def test_new_file_is_private_and_complete(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["f"]
 
 
-@pytest.mark.parametrize("can_sync_directorys", [True, False])
+@pytest.mark.parametrize("can_sync_directories", [True, False])
 def test_content_is_on_the_disk_before_the_file_is_replaced(
-    target: Path, monkeypatch: pytest.MonkeyPatch, can_sync_directorys: bool
+    target: Path, monkeypatch: pytest.MonkeyPatch, can_sync_directories: bool
 ) -> None:
     steps: list[object] = []
     fsync = os.fsync
@@ -450,7 +441,7 @@ def test_content_is_on_the_disk_before_the_file_is_replaced(
     def watched_fsync(descriptor: int) -> None:
         is_folder = stat.S_ISDIR(os.fstat(descriptor).st_mode)
         steps.append("directory" if is_folder else os.fstat(descriptor).st_size)
-        if is_folder and not can_sync_directorys:
+        if is_folder and not can_sync_directories:
             failing(errno.EINVAL)()
         fsync(descriptor)
 
