@@ -369,6 +369,15 @@ def test_a_field_of_this_name_that_is_no_list_names_no_operations(sandbox: Sandb
     assert (result["changed"], result["status"], result["object"], result["operations"]) == (True, 201, None, [])
 
 
+def test_without_a_project_the_pauses_grow_up_to_the_interval(
+    sandbox: Sandbox, client: Client, clock: FakeClock
+) -> None:
+    sandbox.fault("status", status=423, method="POST", times=21)
+    assert task(client, "POST", wait=False, **CREATE_PROJECT)["status"] == 201
+    assert {line for line in sandbox.sent() if line.startswith("GET")} == {"GET /projects"}
+    assert clock.pauses == pytest.approx([*[0.2] * 4, *(0.2 * 1.25**poll for poll in range(15)), 5.0, 5.0])
+
+
 def test_the_last_pause_ends_at_the_deadline(sandbox: Sandbox, client: Client, clock: FakeClock) -> None:
     sandbox.fault("status", status=423, method="POST", times=None, retry_after=7)
     result = failing(client, "POST", lock_timeout=10, **CREATE_PROJECT)
