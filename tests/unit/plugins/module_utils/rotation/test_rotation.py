@@ -331,6 +331,15 @@ def test_without_records_no_key_is_revoked(keys: Keys, keep: int, left: int) -> 
         assert (plan["revoke"], plan["left"]) == (False, keys.ids[:number])
 
 
+@pytest.mark.parametrize(
+    "has_file, accepted, is_deployed",
+    [(True, True, True), (True, None, False), (False, None, True), (False, False, False)],
+)
+def test_a_file_must_be_accepted(keys: Keys, has_file: bool, accepted: bool | None, is_deployed: bool) -> None:
+    found = keys.confirmation("web1", keys.newest, has_file=has_file, accepted=accepted)
+    assert found.has_deployed(keys.newest) is is_deployed
+
+
 @pytest.mark.parametrize("seconds, counts", [(3600, True), (3601, False), (-3600, True), (-3601, False)])
 def test_confirmation_is_not_older_than_an_hour(seconds: float, counts: bool) -> None:
     keys = Keys()
