@@ -42,7 +42,7 @@ CORES = len(os.sched_getaffinity(0))
 FILE_TYPES = {"pslint": "**/*.ps*1", "shellcheck": "**/*.sh"}
 PYTHON_2 = {"future-import-boilerplate", "metaclass-boilerplate"}
 # Reasons of pytest to skip a test that are no failure
-MAY_SKIP = ("only root", "the file system", "only ansible-core from 2.22")
+MAY_SKIP = ("only root", "the file system", "only ansible-core from 2.22", "only where namespaces")
 PYLINT = ("--test", "pylint")
 
 # The integration targets that mainly run ansible-playbook in processes of its own, which takes long.
