@@ -18,12 +18,6 @@ def status_of(response):
     return response.status_code, response.json()["code"]
 
 
-def test_get_returns_the_list_item(service):
-    branch = service.create_branch(branch={"name": "preview"})["branch"]
-    assert service.ok("GET", f"{BRANCHES}/{branch['id']}")["branch"] == branch
-    assert service.ok("GET", BRANCHES)["branches"][1] == branch
-
-
 def test_pages_contain_every_branch_once(service):
     """By `next`, which the last page lacks, even if a branch is added or renamed meanwhile."""
     expected = [
@@ -123,13 +117,6 @@ def test_a_deleted_branch_has_no_platform_operations(service):
     service.advance(86400)
     of_branch = [item for item in service.operations() if item["branch_id"] == operation["branch_id"]]
     assert [item["action"] for item in of_branch] == ["suspend_compute", "start_compute", "create_branch"]
-
-
-def test_default_branch_cannot_be_deleted(service):
-    response = service.request("DELETE", f"{BRANCHES}/{service.default_branch()}")
-    assert response.status_code == 422
-    assert "default branch" in response.json()["message"]
-    assert names(service) == ["main"]
 
 
 def test_default_and_protected_branches_cannot_expire(service):

@@ -136,24 +136,7 @@ def test_changed_timeout_applies_at_once(service, compute):
     assert state_of(service, compute) == "idle"
 
 
-@pytest.mark.parametrize(("timeout", "seconds"), [(0, 300), (60, 60)])
-def test_platform_suspends_an_unused_compute_after_its_timeout(service, branch, timeout, seconds):
-    compute = f"{ENDPOINTS}/{create(service, branch, suspend_timeout_seconds=timeout).json()['endpoint']['id']}"
-    service.advance(seconds - 1)
-    assert state_of(service, compute) == "active"
-    service.advance(1)
-    assert state_of(service, compute) == "idle"
-
-
 def test_platform_never_suspends_a_compute_without_a_timeout(service, branch):
     compute = f"{ENDPOINTS}/{create(service, branch, suspend_timeout_seconds=-1).json()['endpoint']['id']}"
     service.advance(7 * 86400)
-    assert state_of(service, compute) == "active"
-
-
-def test_suspended_compute_stays_so_until_the_platform_starts_it(service, compute):
-    service.ok("POST", f"{compute}/suspend")
-    service.advance(7000)
-    assert state_of(service, compute) == "idle"
-    service.advance(200)
     assert state_of(service, compute) == "active"

@@ -29,12 +29,6 @@ def names_of(service, databases):
     return [database["name"] for database in service.ok("GET", databases)["databases"]]
 
 
-def test_database_is_the_list_item(service, databases):
-    created = service.create_database(service.default_branch()).json()["database"]
-    assert service.ok("GET", f"{databases}/orders") == {"database": created}
-    assert service.ok("GET", databases)["databases"][1] == created
-
-
 def test_owner_of_a_database_is_a_role_of_the_branch(service, databases):
     body = {"database": {"name": "orders", "owner_name": "nobody"}}
     for method, path in (("POST", databases), ("PATCH", f"{databases}/clouddb")):
