@@ -1,6 +1,6 @@
 # Copyright (c) clouddb.control contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What can be at a path instead of a regular file, and files with access lists."""
+"""What can be at a path instead of a regular file, files with access lists, and errors of the system."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import errno
 import os
 import socket
 import struct
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -51,6 +53,13 @@ def access_list(path: Path) -> bytes | None:
     """The access list of the file, None if it has none."""
     names = os.listxattr(path)
     return os.getxattr(path, "system.posix_acl_access") if "system.posix_acl_access" in names else None
+
+
+def failing(number: int) -> Callable[..., Any]:
+    def fail(*args: object, **kwargs: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    return fail
 
 
 # What creates it, and how a message describes it.

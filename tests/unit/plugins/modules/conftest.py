@@ -1,10 +1,11 @@
 # Copyright (c) clouddb.control contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A client of a sandbox, and a clock for main()."""
+"""A sandbox with two projects, a client of it, and a clock for main()."""
 
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._http.connection i
 from ansible_collections.clouddb.control.plugins.module_utils._operations import wait
 from ansible_collections.clouddb.control.plugins.module_utils._resources import waiting
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
+from ansible_collections.clouddb.control.tests.unit.support.resource_task import SHOP
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
 
@@ -22,6 +24,11 @@ def time_for_the_last_poll(monkeypatch: pytest.MonkeyPatch) -> None:
     """The fake clock is stopped, so LAST_POLL_SECONDS is real time; make it long enough."""
     monkeypatch.setattr(wait, "LAST_POLL_SECONDS", 60.0)
     monkeypatch.setattr(waiting, "LAST_POLL_SECONDS", 60.0)
+
+
+@pytest.fixture
+def seed() -> dict[str, Any]:
+    return {"projects": [{"id": SHOP, "name": "shop"}, {"id": "red-moon-34567890", "name": "blog"}]}
 
 
 @pytest.fixture

@@ -25,11 +25,6 @@ from ansible_collections.clouddb.control.tests.unit.support.return_values import
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
 
-@pytest.fixture
-def seed() -> dict[str, Any]:
-    return {"projects": [{"id": SHOP, "name": "shop"}, {"id": BLOG, "name": "blog"}]}
-
-
 def branches(sandbox: Sandbox) -> list[str]:
     return [branch["name"] for branch in sandbox.api("GET", f"/{BRANCHES}")["branches"]]
 

@@ -32,11 +32,6 @@ RENAME = {"path": f"projects/{SHOP}", "body": {"project": {"history_retention_se
 
 
 @pytest.fixture
-def seed() -> dict[str, Any]:
-    return {"projects": [{"id": SHOP, "name": "shop"}]}
-
-
-@pytest.fixture
 def branch(sandbox: Sandbox) -> dict[str, Any]:
     """The branch preview, whose operations have finished."""
     created: dict[str, Any] = sandbox.api("POST", f"/{BRANCHES}", PREVIEW["body"])["branch"]

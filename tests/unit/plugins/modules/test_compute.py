@@ -19,11 +19,6 @@ DEV = {"module": "compute", "branch": "dev"}
 REPLICA = {**DEV, "type": "read_only"}
 
 
-@pytest.fixture
-def seed() -> dict[str, Any]:
-    return {"projects": [{"id": SHOP, "name": "shop"}]}
-
-
 @pytest.fixture(autouse=True)
 def dev(sandbox: Sandbox) -> str:
     """The id of a branch without a compute, of a project whose default branch has one."""

@@ -25,11 +25,6 @@ SHOP = "wispy-lake-12345678"
 OPTIONS: dict[str, Any] = {**defaults_of(connection_info), "project": "shop", "database": "clouddb"}
 
 
-@pytest.fixture
-def seed() -> dict[str, Any]:
-    return {"projects": [{"id": SHOP, "name": "shop"}]}
-
-
 def task(client: Client, check_mode: bool = False, **options: Any) -> dict[str, Any]:
     return connection_info.run({**OPTIONS, **options}, client, check_mode, lambda path: False)
 

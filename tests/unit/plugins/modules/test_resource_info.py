@@ -31,11 +31,6 @@ each_module = pytest.mark.parametrize("module", NAMES)
 of_a_branch = pytest.mark.parametrize("module", [*NAMES][1:])
 
 
-@pytest.fixture
-def seed() -> dict[str, Any]:
-    return {"projects": [{"id": SHOP, "name": "shop"}]}
-
-
 @pytest.fixture(autouse=True)
 def dev(sandbox: Sandbox) -> str:
     """The id of a branch with a database and a user of its own."""

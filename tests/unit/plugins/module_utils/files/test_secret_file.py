@@ -34,9 +34,11 @@ from ansible_collections.clouddb.control.plugins.module_utils._files.secret_file
     SecretFile,
     dest_from,
 )
+from ansible_collections.clouddb.control.tests.unit.support.api_key_task import mode_of
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
 from ansible_collections.clouddb.control.tests.unit.support.special_files import (
     access_list,
+    failing,
     set_access_list,
     special_files,
 )
@@ -51,23 +53,12 @@ def keep_attributes(path: str) -> bool:
     return False
 
 
-def failing(number: int) -> Callable[..., Any]:
-    def fail(*args: object, **kwargs: object) -> None:
-        raise OSError(number, os.strerror(number))
-
-    return fail
-
-
 denied, no_space = failing(errno.EPERM), failing(errno.ENOSPC)
 
 
 def replace(file: SecretFile, attributes: FileAttributes | None = None) -> None:
     with file.replacement(attributes) as write:
         write("new")
-
-
-def mode_of(path: Path) -> int:
-    return stat.S_IMODE(path.stat().st_mode)
 
 
 @pytest.fixture
@@ -427,7 +418,7 @@ def test_new_file_is_private_and_complete(tmp_path: Path) -> None:
         assert [str(path) for path in tmp_path.glob(".p-????????.tmp")] == [temporary.path]
         temporary.replace_target(b"content" * 10_000)
     assert (tmp_path / "f").read_bytes() == b"content" * 10_000
-    assert stat.S_IMODE((tmp_path / "f").stat().st_mode) == 0o600
+    assert mode_of(tmp_path / "f") == 0o600
     assert os.listdir(tmp_path) == ["f"]
 
 
@@ -471,7 +462,7 @@ def test_extended_attributes_that_cannot_be_copied(
     with temporary_file(str(target.with_name("g")), ".p-") as temporary:
         with nullcontext() if is_copied else pytest.raises(PermissionError):
             copy_attributes(str(target), temporary.file.fileno())
-        assert stat.S_IMODE(os.stat(temporary.path).st_mode) == (0o640 if is_copied else 0o600)
+        assert mode_of(temporary.path) == (0o640 if is_copied else 0o600)
 
 
 def test_short_writes_are_continued(target: Path) -> None:
@@ -559,7 +550,7 @@ def test_a_mounted_file_is_overwritten_only_with_unsafe_writes(mounted: Path) ->
     replace_target(mounted, b"new", unsafe_writes=True)
     assert mounted.read_bytes() == b"new"
     # The mode of the temporary file.
-    assert stat.S_IMODE(mounted.stat().st_mode) == 0o600
+    assert mode_of(mounted) == 0o600
     assert os.listdir(mounted.parent) == ["f"]
 
 
