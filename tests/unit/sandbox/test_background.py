@@ -113,6 +113,7 @@ class TestStates:
         assert contents(sandbox.path) == ["notes.txt"]
         assert run("absent") == run("absent", check=True) == run("stopped") == UNCHANGED
 
+    @pytest.mark.soak
     def test_changed_seed_is_not_applied(self, run):
         """Only the seed of the first start that succeeded counts, until the sandbox is removed."""
         assert "color" in run(seed="color: red")["problem"]

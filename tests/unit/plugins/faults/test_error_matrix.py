@@ -40,7 +40,7 @@ from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandb
 SHOP = "wispy-lake-12345678"
 REFUSED = "connection refused"
 FOREVER = 1000
-STRIDE = 6
+STRIDE = 10
 
 # A task with these connection options, for the key or the operation of this name.
 Run = Callable[[dict[str, Any], str], Outcome]

@@ -25,8 +25,8 @@ from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandb
 # The task is killed at one line in STRIDE, and more often in the files that write the secret; with --hypothesis-profile=soak
 # at each line.
 SECRET_FILE_CODE = ("atomic_file.py", "lock.py", "secret_file.py")
-SECRET_FILE_STRIDE = 16
-STRIDE = 80
+SECRET_FILE_STRIDE = 32
+STRIDE = 160
 PLUGINS = str(Path(api_key.__file__).parents[1])
 
 # Sends text from the child process to this one.
