@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from datetime import datetime, timezone
 
@@ -28,6 +29,7 @@ def format_optional(microseconds: int | None) -> str | None:
     return None if microseconds is None else format_timestamp(microseconds)
 
 
+@functools.lru_cache(maxsize=10_000)  # a response repeats the times of the one before
 def format_iso(microseconds: int) -> str:
     """Format a time as ISO 8601 in UTC, without the time zone."""
     seconds, fraction = divmod(microseconds, SECOND)
