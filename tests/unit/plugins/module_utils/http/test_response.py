@@ -4,10 +4,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
@@ -19,8 +21,14 @@ from ansible_collections.clouddb.control.plugins.module_utils._http.errors impor
 from ansible_collections.clouddb.control.plugins.module_utils._http.pages import pages
 from ansible_collections.clouddb.control.plugins.module_utils._http.response import Response
 from ansible_collections.clouddb.control.plugins.module_utils._http.session import Request
-from ansible_collections.clouddb.control.tests.unit.support.scripted_client import Serve, page
-from ansible_collections.clouddb.control.tests.unit.support.scripted_service import Reply, reply
+from ansible_collections.clouddb.control.tests.unit.support.environment import clear_environment
+from ansible_collections.clouddb.control.tests.unit.support.scripted_client import Serve, page, scripted
+from ansible_collections.clouddb.control.tests.unit.support.scripted_service import (
+    Reply,
+    ScriptedService,
+    reply,
+    scripted_service,
+)
 
 
 def things(*ids: str, cursor: str | None = None) -> Reply:
@@ -34,11 +42,53 @@ def read(client: Client, **options: Any) -> list[list[str]]:
     ]
 
 
-def test_a_short_page_does_not_end_the_list(serve: Serve) -> None:
-    served = serve(
-        things("a", "b", cursor="1"), things("c", cursor="2"), things("d", "e", cursor="3"), things(cursor="4")
-    )
-    assert read(served.client, page_size=2) == [["a", "b"], ["c"], ["d", "e"], []]
+# Any valid Unicode text. Ids are path segments, so they are not blank and not dots only.
+texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
+ids = st.from_regex(r"[A-Za-z0-9_.-]{1,128}", fullmatch=True).filter(lambda text: text.strip("."))
+cursors = texts | st.sampled_from(
+    ["2026-11-21T08:00:00.123456789+02:00", "%2B", "a&cursor=b#c", " ", "0", "\r\n", "\0"]
+)
+
+
+@pytest.fixture(scope="module")
+def service() -> Iterator[ScriptedService]:
+    """A scripted service for all examples."""
+    with pytest.MonkeyPatch.context() as monkeypatch, scripted_service() as running:
+        clear_environment(monkeypatch)
+        yield running
+        running.script.clear()
+
+
+@given(st.data())
+def test_every_item_is_listed_once(service: ScriptedService, data: st.DataObject) -> None:
+    items = data.draw(st.lists(ids, unique=True, min_size=1, max_size=12))
+    parts: list[list[str]] = []
+    rest = items
+    while rest:
+        # Each page has some new items, or none, and repeats some of earlier pages.
+        new = data.draw(st.integers(0 if parts else 1, len(rest)))
+        seen = items[: len(items) - len(rest)]
+        again = data.draw(st.lists(st.sampled_from(seen), max_size=3, min_size=0 if new else 1)) if seen else []
+        parts.append(again + rest[:new])
+        rest = rest[new:]
+    sent = data.draw(st.lists(cursors, unique=True, min_size=len(parts), max_size=len(parts)))
+    script = [things(*part, cursor=cursor) for part, cursor in zip(parts, sent)]
+    end = data.draw(st.sampled_from(["empty", "empty with a cursor", "no cursor", "repeated cursor"]))
+    if end == "empty":
+        script.append(things())
+    elif end == "empty with a cursor":
+        script.append(things(cursor="more"))
+    elif end == "no cursor":
+        script[-1] = things(*parts[-1])
+    else:
+        script.append(things(data.draw(st.sampled_from(items)), cursor=data.draw(st.sampled_from(sent))))
+
+    service.script[:] = script
+    service.requests.clear()
+    found = read(scripted(service, api_retries=0).client)
+    assert [item for a_page in found for item in a_page] == items
+    queries = [dict(request.query) for request in service.requests]
+    assert queries == [{}, *({"cursor": cursor} for cursor in sent)][: len(script)]
 
 
 def test_requests_carry_limit_query_and_cursor(serve: Serve) -> None:
