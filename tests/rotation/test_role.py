@@ -298,19 +298,6 @@ def test_missing_task_file(account: Account) -> None:
     assert observe(account) == before
 
 
-def test_host_that_is_down(account: Account) -> None:
-    """A warning while no key is needed, and an error once one is."""
-    account.restore("rotated", tasks=False)
-    before = observe(account)
-    down = {"step": ["Inspect what each host holds", 1], "what": "unreachable", "host": "web2"}
-
-    run = succeeded(account.run(event=down, api_key_rotation_max_age="30d"))
-    assert "web2 did not report in this run" in run.messages()
-    assert not run.result()["changed"]
-    failed(account.run(event=down), "web2 did not report in this run")
-    assert observe(account) == before
-
-
 def test_condition_that_excludes_the_first_host(account: Account) -> None:
     account.restore("rotated", tasks=False)
     before = observe(account)

@@ -193,16 +193,6 @@ def test_new_branch_has_the_databases_and_roles_of_its_parent(service):
     assert service.ok("GET", f"{parent}/roles/app/reveal_password")["password"] == role["password"]
 
 
-def test_endpoints(service):
-    path = service.create_finished_branch()
-    idle = service.create_finished_branch(endpoints=[])
-    endpoints = service.ok("GET", f"projects/{PROJECT}/endpoints")["endpoints"]
-    assert [endpoint["branch_id"] for endpoint in endpoints] == [service.default_branch(), path.rsplit("/", 1)[1]]
-    assert service.ok("GET", f"{path}/endpoints") == {"endpoints": endpoints[1:]}
-    assert service.ok("GET", f"{idle}/endpoints") == {"endpoints": []}
-    assert endpoints[0]["host"] == f"{endpoints[0]['id']}.aws-eu-central-1.clouddb.example"
-
-
 # Each changes the branch at `{branch}`, which has the database and the role of its project.
 WRITES = [
     ("PATCH", "{branch}", {"branch": {"name": "x"}}),

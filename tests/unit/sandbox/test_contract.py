@@ -209,8 +209,11 @@ class TestOperations:
     def test_fields(self, service):
         """The table of an operation's fields; "GET /projects/{project_id}/operations/{operation_id}: Returns one
         operation. Response: object with `operation`"; "endpoint_id: compute the operation acts on; absent on operations
-        that have no compute (for example create_branch)"."""
+        that have no compute (for example create_branch)". "An operation may initially be in `scheduling`, and a freshly
+        returned create_branch operation can be `running`"."""
         create_branch, start_compute = service.create_branch()["operations"]
+        assert (create_branch["action"], create_branch["status"]) == ("create_branch", "running")
+        assert (start_compute["action"], start_compute["status"]) == ("start_compute", "scheduling")
         for operation in (create_branch, start_compute):
             path = f"projects/{PROJECT}/operations/{operation['id']}"
             assert service.ok("GET", path) == {"operation": operation}
@@ -222,15 +225,6 @@ class TestOperations:
         assert "endpoint_id" not in create_branch
         assert start_compute["endpoint_id"]
         assert create_branch["branch_id"] == start_compute["branch_id"]
-
-    def test_create_branch(self, service):
-        """api.md: "Creating a branch starts a `create_branch` operation and a `start_compute` operation." "An operation
-        may initially be in `scheduling`, and a freshly returned create_branch operation can be `running`"."""
-        operations = service.create_branch()["operations"]
-        assert [(operation["action"], operation["status"]) for operation in operations] == [
-            ("create_branch", "running"),
-            ("start_compute", "scheduling"),
-        ]
 
     def test_create_timeline(self, service):
         """api.md: "create_timeline: Creates a project with a default branch"."""

@@ -17,11 +17,9 @@ RECOVERY = [(0, "scheduling"), (1, "running"), (2, "failed"), (3, "running"), (4
     "seconds, status, since, failures",
     [
         (-1, "scheduling", 0, 0),
-        (0, "scheduling", 0, 0),
         (0.999999, "scheduling", 0, 0),
         (1, "running", 1, 0),
         (2.5, "failed", 2, 1),
-        (3, "running", 3, 1),
         (4, "failed", 4, 2),
         (1e9, "finished", 5, 2),
     ],

@@ -13,12 +13,6 @@ def create_key(service, **body):
     return service.ok("POST", KEYS, json={"key_name": "ci", **body})
 
 
-def test_projects_belong_to_the_organization(service):
-    (organization,) = service.ok("GET", "users/me/organizations")["organizations"]
-    (project,) = service.ok("GET", "projects", params={"org_id": organization["id"]})["projects"]
-    assert (organization["id"], project["org_id"]) == (ORG, ORG)
-
-
 def test_keys_of_the_organization(service):
     """They are listed beside the user's own keys, without `last_used_at` until they are used."""
     own = service.keys()

@@ -65,12 +65,6 @@ def test_duplicate_names_of_databases_get_409(service, databases):
     assert service.operations() == started
 
 
-def test_database_with_the_same_name_on_another_branch(service):
-    path = service.create_finished_branch()
-    service.create_database(service.default_branch())
-    assert service.create_database(path.rsplit("/", 1)[1]).status_code == 201
-
-
 def test_database_with_special_characters(service, databases):
     name = "büro/& 100 %2F?#"
     service.ok("POST", databases, json={"database": {"name": name, "owner_name": "clouddb_owner"}})

@@ -19,7 +19,7 @@ from ansible_collections.clouddb.control.plugins.plugin_utils._events.options im
 from ansible_collections.clouddb.control.tests.unit.plugins.plugin_utils.events.conftest import LIST, Account
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
-from ansible_collections.clouddb.control.tests.unit.support.simulated_operations import EventList, SimulatedOperation
+from ansible_collections.clouddb.control.tests.unit.support.simulated_operations import EventList
 
 PAST = "old-river-11223344"
 
@@ -66,12 +66,6 @@ def test_event_of_a_change_since_the_first_poll(
     assert " 503 " in caplog.text
     for text in (json.dumps(event), state_file.read_text(), caplog.text):
         assert sandbox.api_key not in text
-
-
-def test_each_status_is_emitted_once(account: Account) -> None:
-    statuses = [(50.0, "scheduling"), (80.0, "running"), (110.0, "failed"), (170.0, "running"), (230.0, "finished")]
-    account.add_operation("p1", SimulatedOperation("o", "create_branch", statuses))
-    assert account.follow(400) == [f"o {status}" for _moment, status in statuses]
 
 
 def test_backfill_emits_existing_operations(account: Account) -> None:

@@ -25,13 +25,6 @@ def account() -> Account:
     return Account("p0", "p1", "p2")
 
 
-@pytest.mark.parametrize("since", [75, 105])
-def test_project_that_a_single_list_lacks_is_not_forgotten(account: Account, since: float) -> None:
-    account.start("p1", 70, seconds=20)
-    account.hidden["p1"] = (since, since + 30)
-    assert account.follow(600) == ["p1-70 finished"]
-
-
 @pytest.mark.parametrize("ends", [1.0, 300.0])
 def test_deleted_project_is_followed_until_its_operations_have_ended(account: Account, ends: float) -> None:
     account.start("p1", 70, seconds=ends)
@@ -66,21 +59,6 @@ def test_project_with_unfinished_operations_that_is_gone_is_forgotten(account: A
     account.hidden["p1"] = (100, EVER)
     account.follow(2000)
     assert 100 <= max(account.moments("p1")) < 200
-
-
-@pytest.mark.parametrize("absence", [60, 600])
-@pytest.mark.parametrize("restarts", [False, True])
-def test_events_of_a_project_that_comes_back_are_not_repeated(
-    account: Account, tmp_path: Path, absence: float, restarts: bool
-) -> None:
-    moments = (91, 115, int(120 + absence / 2))
-    for moment in moments:
-        account.start("p1", moment, seconds=10)
-    account.hidden["p1"] = (119, 119 + absence)
-    for seconds in (119 + absence - 10, 1000) if restarts else (2000,):
-        events = account.follow(seconds, state_file=str(tmp_path / "state.json"))
-    assert len(set(events)) == len(events)
-    assert {event for event in events if "finished" in event} == {f"p1-{moment} finished" for moment in moments}
 
 
 def test_operations_of_a_new_project_are_new_since_five_minutes_before_the_previous_list(account: Account) -> None:

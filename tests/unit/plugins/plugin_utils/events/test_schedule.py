@@ -139,13 +139,6 @@ def test_quiet_projects_take_turns_with_all_requests_that_the_busy_ones_leave(si
     assert found[-1] == pytest.approx(100, abs=1)
 
 
-def test_hint_polls_a_quiet_project_before_the_others(simulation: Simulation) -> None:
-    simulation.schedule.add(names(100, "idle"))
-    simulation.run(1, SECONDS_PER_POLL)
-    simulation.schedule.poll_soon("idle70")
-    assert simulation.schedule.start() == "idle70"
-
-
 @pytest.mark.parametrize("fails", [False, True])
 def test_hint_during_a_poll_causes_another_one(simulation: Simulation, fails: bool) -> None:
     """The running one may have read what was there before the change."""
