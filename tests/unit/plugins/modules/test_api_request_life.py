@@ -377,9 +377,8 @@ def test_the_last_pause_ends_at_the_deadline(sandbox: Sandbox, client: Client, c
     sandbox.fault("status", status=423, method="POST", times=None, retry_after=7)
     result = failing(client, "POST", lock_timeout=10, **CREATE_PROJECT)
     assert clock.pauses == [7.0, 3.0]
-    assert result["failure"]["kind"] == "locked"
-    assert result["failure"]["status"] == 423
-    assert len([line for line in sandbox.sent() if line.startswith("POST")]) == 3
+    assert (result["failure"]["kind"], result["failure"]["status"]) == ("locked", 423)
+    assert number_of(sandbox, "POST") == 3
 
 
 def test_the_unfinished_operations_are_named(sandbox: Sandbox, client: Client, clock: FakeClock) -> None:
@@ -391,26 +390,11 @@ def test_the_unfinished_operations_are_named(sandbox: Sandbox, client: Client, c
     assert clock.elapsed == pytest.approx(10.0)
 
 
-def test_the_time_before_a_second_refusal_counts(sandbox: Sandbox, client: Client, clock: FakeClock) -> None:
-    """It is not the whole time again for the operations that another client has started meanwhile."""
-    sandbox.plan((0, "running"), (6, "finished"), action="create_branch")
-    sandbox.plan((0, "running"), (1000, "finished"), action="start_compute")
-    sandbox.api("POST", f"/{BRANCHES}", {"branch": {"name": "other"}, "endpoints": [{"type": "read_write"}]})
-    assert failing(client, "PATCH", lock_timeout=10, **RENAME)["failure"]["kind"] == "locked"
-    assert clock.elapsed == pytest.approx(10.0)
-
-
 def test_a_refused_request_is_not_reported_as_the_change_of_another_client(
     sandbox: Sandbox, client: Client, clock: FakeClock
 ) -> None:
     sandbox.fault("status", status=423, method="POST")
-    sleep = clock.on_sleep
-
-    def create(seconds: float) -> None:
-        sleep(seconds)
-        sandbox.api("POST", "/projects", CREATE_PROJECT["body"])
-
-    clock.on_sleep = create
+    during_first_pause(clock, lambda: sandbox.api("POST", "/projects", CREATE_PROJECT["body"]))
     result = task(client, "POST", wait=False, **CREATE_PROJECT)
     assert (result["changed"], result.get("warnings", [])) == (False, [])
 

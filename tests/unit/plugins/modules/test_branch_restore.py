@@ -25,7 +25,7 @@ def seed() -> dict[str, Any]:
     return {"projects": [{"id": SHOP, "name": "shop", "age": "1d"}]}
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def dev(sandbox: Sandbox) -> dict[str, Any]:
     """A branch of main with a compute, two minutes old, and a database of its own that is newer."""
     branch: dict[str, Any] = sandbox.api("POST", BRANCHES, {"branch": {"name": "dev"}})["branch"]
@@ -106,7 +106,7 @@ def test_a_root_branch_is_restored_to_an_earlier_time(sandbox: Sandbox, client: 
     ],
 )
 def test_the_present_data_is_preserved_where_the_service_requires_it(
-    sandbox: Sandbox, client: Client, dev: dict[str, Any], options: dict[str, Any], message: str
+    sandbox: Sandbox, client: Client, options: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(ClouddbError, match=f"^{re.escape(message)}$") as error:
         task(client, **options)
@@ -120,7 +120,7 @@ def test_the_present_data_is_preserved_where_the_service_requires_it(
 
 
 @pytest.mark.parametrize("option", ["name", "source"])
-def test_a_branch_that_does_not_exist_is_an_error(client: Client, dev: dict[str, Any], option: str) -> None:
+def test_a_branch_that_does_not_exist_is_an_error(client: Client, option: str) -> None:
     with pytest.raises(ClouddbError, match=f"{option}: there is no branch 'mian'. Did you mean main?") as error:
         task(client, **{**DEV, option: "mian"})
     assert error.value.as_result()["failure"] == {"kind": "not_found", "option": option}
@@ -128,7 +128,7 @@ def test_a_branch_that_does_not_exist_is_an_error(client: Client, dev: dict[str,
 
 
 @pytest.mark.parametrize("options", [{"project": NOT_CREATED_ID}, {"source": NOT_CREATED_ID}, {"name": "later"}])
-def test_what_an_earlier_task_would_create(client: Client, dev: dict[str, Any], options: dict[str, Any]) -> None:
+def test_what_an_earlier_task_would_create(client: Client, options: dict[str, Any]) -> None:
     planned = task(client, check_mode=True, **{**DEV, **options})
     assert (planned["changed"], planned["warnings"]) == (True, [])
 
@@ -137,7 +137,7 @@ def test_what_an_earlier_task_would_create(client: Client, dev: dict[str, Any], 
     ("options", "option"), [({"source": "dev"}, "source"), ({"timestamp": "2099-01-01T00:00:00Z"}, "timestamp")]
 )
 def test_what_restores_nothing_is_refused(
-    sandbox: Sandbox, client: Client, dev: dict[str, Any], options: dict[str, Any], option: str
+    sandbox: Sandbox, client: Client, options: dict[str, Any], option: str
 ) -> None:
     assert failing(client, **DEV, **options) == {"kind": "invalid_option", "option": option}
     assert writes(sandbox) == []
@@ -179,9 +179,7 @@ class TestNewBranch:
         actions = [each["action"] for each in results[0]["operations"]]
         assert actions == ["create_branch", *["start_compute"] * compute]
 
-    def test_it_starts_with_the_data_of_an_earlier_time(
-        self, sandbox: Sandbox, client: Client, dev: dict[str, Any]
-    ) -> None:
+    def test_it_starts_with_the_data_of_an_earlier_time(self, sandbox: Sandbox, client: Client) -> None:
         new = {"module": "branch", "name": "earlier", "parent": "dev", "from_timestamp": "1m"}
         planned, created, again = (task(client, check_mode=mode, **new) for mode in (True, False, False))
         assert [each["changed"] for each in (planned, created, again)] == [True, True, False]

@@ -21,7 +21,6 @@ from ansible_collections.clouddb.control.plugins.modules import (
     branch,
     branch_restore,
     compute,
-    database,
     operation_info,
     operation_wait,
     project_info,
@@ -111,11 +110,6 @@ def test_invalid_value_is_named(module: ModuleType, options: dict[str, Any], opt
     [
         (branch, {"project": "p", "name": 1.10}, "name: must be text, not the number 1.1. Quote it."),
         (branch, {"project": False, "name": "b"}, "project: must be text, not the boolean false. Quote it."),
-        (
-            database,
-            {"project": "p", "name": "d", "owner": 2e3},
-            "owner: must be text, not the number 2000.0. Quote it.",
-        ),
         (api_key, {"name": "ci", "dest": 1.10}, "dest: must be text"),
         (operation_info, {"project_id": "p", "operation_id": ["a", 1.5]}, "operation_id: must be text"),
         (

@@ -80,18 +80,10 @@ def statuses(result: dict[str, Any]) -> dict[str, str]:
     return {operation["id"]: operation["status"] for operation in result["operations"]}
 
 
-def create_branch(sandbox: Sandbox) -> list[dict[str, Any]]:
-    """The operations of the response to a request that starts work."""
+def test_waits_for_the_operations_of_a_response(sandbox: Sandbox, client: Client, clock: FakeClock) -> None:
     project = sandbox.api("POST", "/projects", {"project": {"name": "fresh"}})["project"]["id"]
     sandbox.advance(10)
-    operations: list[dict[str, Any]] = sandbox.api(
-        "POST", f"/projects/{project}/branches", {"branch": {"name": "preview"}}
-    )["operations"]
-    return operations
-
-
-def test_waits_for_the_operations_of_a_response(sandbox: Sandbox, client: Client, clock: FakeClock) -> None:
-    started = create_branch(sandbox)
+    started = sandbox.api("POST", f"/projects/{project}/branches", {"branch": {"name": "preview"}})["operations"]
     result = task(client, operations=started)
     assert [(operation["id"], operation["action"], operation["status"]) for operation in result["operations"]] == [
         (started[0]["id"], "create_branch", "finished"),
@@ -229,22 +221,6 @@ def test_an_unknown_status_is_unfinished_and_warns_once(sandbox: Sandbox, client
     assert result["warnings"] == [
         "The operation status 'pausing' is unknown to this collection. It is treated as unfinished."
     ]
-
-
-@pytest.mark.parametrize(
-    "fault", [{"kind": "status", "status": 502, "body": "<html>", "skip": 2}, {"kind": "truncate"}], ids=str
-)
-def test_an_outage_of_a_minute_is_retried(sandbox: Sandbox, fault: dict[str, Any]) -> None:
-    def sleep(seconds: float) -> None:
-        sandbox.advance(seconds)
-        if clock.elapsed >= 60:
-            sandbox.control("DELETE", "/faults")
-
-    clock = FakeClock(on_sleep=sleep)
-    sandbox.fault(**fault, times=None)
-    client = Client(Connection(sandbox.base_url, sandbox.api_key), clock.clock)
-    assert statuses(task(client, names=["slow"])) == {"slow": "finished"}
-    assert 100 <= clock.elapsed <= 105
 
 
 @pytest.mark.parametrize(

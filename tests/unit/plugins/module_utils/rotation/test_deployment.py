@@ -95,6 +95,13 @@ class Deployment:
         commit(self.client, self.host, key.id, key)
         return key
 
+    def without(self, *files: str) -> Deployment:
+        """This host, inspected without a file or a record."""
+        without: dict[str, Any] = dict.fromkeys(files)
+        self.host = self.host._replace(**without)
+        _changed, self.inspected = inspect(self.client, self.host)
+        return self
+
     @property
     def secret(self) -> str | None:
         return self.path.read_text(encoding="utf-8") if self.path.exists() else None
@@ -250,8 +257,7 @@ def test_rollback_keeps_a_key_to_which_another_run_has_returned(rotated: Deploym
 
 @pytest.mark.parametrize("has_file", [True, False])
 def test_committed_key_is_not_rolled_back(host: Deployment, has_file: bool) -> None:
-    host.host = host.host._replace(file=host.file if has_file else None)
-    new = host.rotate()
+    new = (host if has_file else host.without("file")).rotate()
     is_restored, confirmation = host.roll_back(new)
     assert (is_restored, confirmation.key_id, confirmation.rolled_back) == (False, new.id, None)
     assert host.secret == (new.secret if has_file else None)
@@ -291,15 +297,12 @@ def test_each_host_records_which_older_keys_were_deployed_to_it(rotated: Deploym
     assert set(known_keys) == {*older, new.id}
 
 
-@pytest.mark.parametrize("content", [None, "edited-by-hand"])
-def test_a_key_that_was_rolled_back_is_no_longer_recorded_as_deployed(rotated: Deployment, content: str | None) -> None:
-    """And a file that somebody has edited is kept."""
+def test_a_file_that_somebody_has_edited_is_not_rolled_back(rotated: Deployment) -> None:
     new = rotated.deploy_new()
     assert confirm(rotated.client, rotated.host, new).known_keys[new.id].confirmed
-    if content is not None:
-        rotated.path.write_text(content, encoding="utf-8")
+    rotated.path.write_text("edited-by-hand", encoding="utf-8")
     is_restored, confirmation = rotated.roll_back(new)
-    assert (is_restored, rotated.secret) == ((False, content) if content else (True, rotated.old.secret))
+    assert (is_restored, rotated.secret) == (False, "edited-by-hand")
     assert (confirmation.known_keys[new.id].confirmed, confirmation.rolled_back) == (False, new.id)
 
 
@@ -348,18 +351,14 @@ def test_record_needs_a_file_of_its_own(rotated: Deployment) -> None:
     assert rotated.secret == rotated.old.secret
 
 
-def test_without_a_file_the_run_that_deploys_confirms(account: SimulatedAccount) -> None:
-    host = Host("web1", Run("run", {}), None, None, ACCOUNT)
-    client = account.client("unused")
-    key_id, secret = account.create("deploy-20261121T091507Z")
-    key = NewKey(key_id, secret, ["web1"], {})
-    _changed, inspected = inspect(client, host)
-    assert (inspected.key_id, inspected.accepted) == (None, None)
-    assert deploy(client, host, key, inspected.fingerprint) == {"changed": True, "previous": None}
-    assert confirm(client, host, key).has_deployed(key_id)
-    committed = commit(client, host, key_id, key)
-    assert (committed.key_id, committed.accepted, committed.state) == (key_id, True, COMMITTED)
-    assert commit(client, host, key_id, None).key_id is None
+def test_without_a_file_the_run_that_deploys_confirms(host: Deployment) -> None:
+    key = host.without("file", "record").create()
+    assert (host.inspected.key_id, host.inspected.accepted) == (None, None)
+    assert host.deploy(key) == {"changed": True, "previous": None}
+    assert confirm(host.client, host.host, key).has_deployed(key.id)
+    committed = commit(host.client, host.host, key.id, key)
+    assert (committed.key_id, committed.accepted, committed.state) == (key.id, True, COMMITTED)
+    assert commit(host.client, host.host, key.id, None).key_id is None
 
 
 def test_check_mode_writes_nothing(rotated: Deployment) -> None:
@@ -469,21 +468,16 @@ def test_key_that_is_revoked_before_it_is_confirmed(host: Deployment) -> None:
         confirm(host.client, host.host, key)
 
 
-def test_record_without_a_file(account: SimulatedAccount, tmp_path: Path) -> None:
-    record = tmp_path / "record"
-    host = Host("web1", Run("run", {}), None, SecretFile(str(record), lambda path: False, option="record"), ACCOUNT)
-    client = account.client("unused")
-    key_id, secret = account.create("deploy-20261121T091507Z")
-    key = NewKey(key_id, secret, ["web1"], {})
-    assert deploy(client, host, key, inspect(client, host)[1].fingerprint)["changed"]
-    assert json.loads(record.read_text(encoding="utf-8"))["sha256"] is None
-    confirmed = confirm(client, host, key)
+def test_record_without_a_file(host: Deployment) -> None:
+    key = host.without("file").deploy_new()
+    assert record_of(host)["sha256"] is None
+    confirmed = confirm(host.client, host.host, key)
     assert (confirmed.has_file, confirmed.has_record, confirmed.sha256) == (False, True, None)
-    assert confirmed.has_deployed(key_id)
+    assert confirmed.has_deployed(key.id)
     # Ansible may run the task again.
     for _attempt in range(2):
-        is_restored, confirmation = roll_back(client, host, key, None)
-        assert (is_restored, confirmation.rolled_back, confirmation.key_id) == (True, key_id, key_id)
+        is_restored, confirmation = host.roll_back(key)
+        assert (is_restored, confirmation.rolled_back, confirmation.key_id) == (True, key.id, key.id)
 
 
 @pytest.mark.parametrize(
@@ -499,8 +493,9 @@ def test_what_is_locked(
         return nullcontext()
 
     monkeypatch.setattr(SecretFile, "held", hold)
-    without: dict[str, Any] = dict.fromkeys(missing)
-    with host.host._replace(**without).held():
+    host.without(*missing)
+    held.clear()
+    with host.host.held():
         pass
     assert held == locked
 
