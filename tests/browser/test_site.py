@@ -107,8 +107,7 @@ def test_menu_has_sections(browser: Page, pages: list[Path]) -> None:
     """
     browser.emulate(1280)
     for name in ("index.html", "waiting.html", "api_key_module.html"):
-        (page,) = (page for page in pages if page.name == name)
-        browser.open(page)
+        browser.open(named(pages, name))
         menu = {
             caption: [link.partition("#")[0].rpartition("/")[2].removesuffix(".html") for link in links]
             for caption, links in browser.evaluate(sections).items()
@@ -159,14 +158,6 @@ def test_front_page_begins_with_the_installation_and_a_playbook(browser: Page, p
     ends = "[...document.querySelectorAll('[role=main] pre')].map(element => element.getBoundingClientRect().bottom)"
     shown = browser.evaluate(ends)
     assert len(shown) == 2 and max(shown) < 720
-
-
-def test_pages_of_plugins_begin_with_an_example(browser: Page, pages: list[Path]) -> None:
-    browser.emulate(1280)
-    of_plugins = [page for page in pages if page.stem.endswith(("_inventory", "_module", "_role"))]
-    top = "document.querySelector('[role=main] pre').getBoundingClientRect().top"
-    tops = {page.stem: found for page, [found] in on_each_page(browser, of_plugins, top).items()}
-    assert len(tops) > 20 and max(tops.values()) < 800, tops
 
 
 def test_drawing_on_the_front_page_can_be_read_on_a_phone(browser: Page, pages: list[Path]) -> None:

@@ -12,10 +12,8 @@ from ansible_collections.clouddb.control.plugins.plugin_utils._host_names import
 @pytest.mark.parametrize(
     "projects, names",
     [
-        ([("a", "x"), ("b", "y")], ["x", "y"]),
         ([("a", "x"), ("b", "x")], ["x-a", "x-b"]),
         ([("a", ""), ("b", None)], ["a", "b"]),
-        ([("a", "x"), ("b", "x"), ("c", "x-a")], ["x-a", "x-b", "x-a-c"]),
         ([("a", "x"), ("b", "x"), ("c", "x-a"), ("d", "a")], ["x-a", "x-b", "x-a-c", "a-d"]),
         ([("a", "x y"), ("b", "x{y")], ["x_y-a", "x_y-b"]),
         ([("a", "localhost"), ("b", "all")], ["localhost-a", "all-b"]),
@@ -24,7 +22,6 @@ from ansible_collections.clouddb.control.plugins.plugin_utils._host_names import
         ([("a", "../web"), ("b", "-oX=y"), ("c", ".web")], ["_._web", "_oX_y", "_web"]),
         ([("a", "web.yml"), ("b", "db.JSON"), ("c", "x.yaml.yaml")], ["web_yml", "db_JSON", "x.yaml_yaml"]),
         ([("a", "Ünï"), ("b", "U\u0308ni\u0308"), ("c", "x\n")], ["_n_", "U_ni_", "x_"]),
-        ([("a", "Shop"), ("b", "shop")], ["Shop-a", "shop-b"]),
         ([("a", "x" * 5000), ("b", "x" * 4000)], ["x" * 100 + "-a", "x" * 100 + "-b"]),
         ([("a", "x"), ("b", "x"), ("c", "X-A")], ["x-a", "x-b", "X-A-c"]),
         ([("localhost", "x"), ("b", "x"), ("c", "x-localhost")], ["x-localhost", "x-b", "x-localhost-c"]),
@@ -59,11 +56,9 @@ def test_ids_that_are_the_same_host_name(ids: tuple[str, str], hashes: tuple[str
 @pytest.mark.parametrize(
     "projects, earlier, names",
     [
-        ([("a", "x")], {"x": {"b"}}, ["x-a"]),
         ([("a", "x")], {"X": {"b"}}, ["x-a"]),
         ([("a", "x")], {"x": {"a", "region"}}, ["x"]),
         ([("a", "x"), ("b", "x")], {"x": {"b"}}, ["x-a", "x"]),
-        ([("a", "x"), ("b", "x")], {"x": {"c"}}, ["x-a", "x-b"]),
         ([("a", "x")], {"x-a": {"a"}}, ["x-a"]),
         ([("a", "x")], {"x": {"b"}, "x-a": {"c"}}, ["a"]),
         ([("a", "x")], {"other": {"a"}}, ["x"]),
