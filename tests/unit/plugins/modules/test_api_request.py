@@ -92,10 +92,13 @@ def test_renames_once(sandbox: Sandbox, client: Client) -> None:
     assert sum(line.startswith("PATCH") for line in sandbox.sent()) == 1
 
 
-def test_a_change_whose_response_was_lost_is_not_repeated(sandbox: Sandbox, client: Client) -> None:
+@pytest.mark.parametrize(("fault", "wait"), [("lost_answer", True), ("malformed", False)])
+def test_a_change_whose_response_was_lost_is_not_repeated(
+    sandbox: Sandbox, client: Client, fault: str, wait: bool
+) -> None:
     task(client, "POST", **PREVIEW)
-    sandbox.fault("lost_answer", method="PATCH")
-    result = task(client, "PATCH", **preview(name="review"))
+    sandbox.fault(fault, method="PATCH")
+    result = task(client, "PATCH", wait=wait, **preview(name="review"))
     assert (result["changed"], result["json"], result["object"]["name"]) == (True, None, "review")
     assert "was lost" in result["warnings"][0]
     assert sum(line.startswith("PATCH") for line in sandbox.sent()) == 1

@@ -313,14 +313,6 @@ def test_a_name_that_the_service_changes_is_an_error(sandbox: Sandbox, client: C
     assert (result["failure"]["kind"], result["changed"], "'pr-1'" in result["msg"]) == ("no_match", True, True)
 
 
-def test_a_response_that_shows_nothing_is_followed_by_an_observation(
-    sandbox: Sandbox, client: Client, branch: dict[str, Any]
-) -> None:
-    sandbox.fault("malformed", method="PATCH")
-    result = task(client, "PATCH", wait=False, body={"branch": {"name": "review"}}, **ITEM)
-    assert (result["changed"], [result["object"]["id"]]) == (True, ids(sandbox, "review"))
-
-
 def test_without_waiting_a_branch_that_is_being_created_is_deleted(sandbox: Sandbox, client: Client) -> None:
     sandbox.api("POST", f"/{BRANCHES}", PREVIEW["body"])
     assert (task(client, "DELETE", wait=False, **ITEM)["changed"], ids(sandbox)) == (True, [])

@@ -19,9 +19,9 @@ from ansible_collections.clouddb.control.plugins.module_utils._http.client impor
 from ansible_collections.clouddb.control.plugins.module_utils._http.errors import UnexpectedResponse
 from ansible_collections.clouddb.control.plugins.modules import connection_info
 from ansible_collections.clouddb.control.tests.unit.support.module_main import defaults_of
+from ansible_collections.clouddb.control.tests.unit.support.resource_task import SHOP
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
-SHOP = "wispy-lake-12345678"
 OPTIONS: dict[str, Any] = {**defaults_of(connection_info), "project": "shop", "database": "clouddb"}
 
 
@@ -267,14 +267,14 @@ class TestDiff:
         ],
     )
     def test_content_that_may_be_another_secret_is_not_shown(
-        self, client: Client, uri: str, tmp_path: Path, shown: str, content: str
+        self, client: Client, tmp_path: Path, shown: str, content: str
     ) -> None:
         dest = tmp_path / "database.url"
         dest.write_text(content)
         diff = task(client, dest=str(dest))["diff"]
         assert diff == {"before": {"content": "********"}, "after": {"content": shown}}
 
-    def test_every_secret_is_masked(self, client: Client, uri: str, tmp_path: Path) -> None:
+    def test_every_secret_is_masked(self, client: Client, tmp_path: Path) -> None:
         dest = tmp_path / "database.url"
         dest.write_text("postgresql://a#b:former-secret@host/db?sslpassword=former-secret")
         before = {"content": "postgresql://a#b:********@host/db?sslpassword=********", "password": "old"}

@@ -30,11 +30,6 @@ BRANCHES = f"/projects/{SHOP}/branches"
 PROJECT = reply({"project": {"id": SHOP}})
 
 
-@pytest.fixture
-def seed() -> dict[str, Any]:
-    return {"projects": [{"id": SHOP, "name": "shop", "org_id": "org-1"}, {"id": BLOG, "name": "blog"}]}
-
-
 def create_branch(sandbox: Sandbox, name: str = "preview", **fields: Any) -> dict[str, Any]:
     """A new branch without a compute."""
     created = sandbox.api("POST", BRANCHES, {"branch": {"name": name, **fields}, "endpoints": []})
@@ -57,27 +52,26 @@ def listed(sandbox: Sandbox, module: str) -> list[str]:
 
 
 @pytest.mark.parametrize("resource", [STORE, PREVIEW, ORDERS, APP], ids=lambda resource: resource["module"])
-class TestStates:
-    def test_present_creates_once_and_absent_deletes_once(
-        self, sandbox: Sandbox, client: Client, resource: dict[str, Any]
-    ) -> None:
-        module, name = resource["module"], resource["name"]
-        planned = task(client, check_mode=True, **resource)
-        assert (planned["changed"], planned[module]["id"], planned[module]["name"]) == (True, None, name)
-        assert writes(sandbox) == []
-        created = task(client, **resource)
-        assert (created["changed"], created[module]["name"], name in listed(sandbox, module)) == (True, name, True)
-        assert created.keys() == planned.keys()
-        assert {each["status"] for each in created["operations"]} == {"finished"}
-        again = task(client, **resource)
-        assert (again["changed"], again[module]["name"]) == (False, name)
-        assert len(writes(sandbox)) == 1
-        gone = {**resource, "state": "absent"}
-        assert (task(client, check_mode=True, **gone)["changed"], name in listed(sandbox, module)) == (True, True)
-        deleted = task(client, **gone)
-        assert (deleted["changed"], deleted[module], name in listed(sandbox, module)) == (True, None, False)
-        assert task(client, **gone)["changed"] is False
-        assert len(writes(sandbox)) == 2
+def test_present_creates_once_and_absent_deletes_once(
+    sandbox: Sandbox, client: Client, resource: dict[str, Any]
+) -> None:
+    module, name = resource["module"], resource["name"]
+    planned = task(client, check_mode=True, **resource)
+    assert (planned["changed"], planned[module]["id"], planned[module]["name"]) == (True, None, name)
+    assert writes(sandbox) == []
+    created = task(client, **resource)
+    assert (created["changed"], created[module]["name"], name in listed(sandbox, module)) == (True, name, True)
+    assert created.keys() == planned.keys()
+    assert {each["status"] for each in created["operations"]} == {"finished"}
+    again = task(client, **resource)
+    assert (again["changed"], again[module]["name"]) == (False, name)
+    assert len(writes(sandbox)) == 1
+    gone = {**resource, "state": "absent"}
+    assert (task(client, check_mode=True, **gone)["changed"], name in listed(sandbox, module)) == (True, True)
+    deleted = task(client, **gone)
+    assert (deleted["changed"], deleted[module], name in listed(sandbox, module)) == (True, None, False)
+    assert task(client, **gone)["changed"] is False
+    assert len(writes(sandbox)) == 2
 
 
 @pytest.mark.parametrize(
@@ -213,9 +207,7 @@ class TestParents:
         "options",
         [{"project": NOT_CREATED_ID}, {"branch": NOT_CREATED_ID}, {"project": NOT_CREATED_ID, "state": "absent"}],
     )
-    def test_one_that_an_earlier_task_would_create(
-        self, sandbox: Sandbox, client: Client, options: dict[str, Any]
-    ) -> None:
+    def test_one_that_an_earlier_task_would_create(self, client: Client, options: dict[str, Any]) -> None:
         """As in https://github.com/theforeman/foreman-ansible-modules/issues/536"""
         assert task(client, check_mode=True, **{**ORDERS, "name": "clouddb", **options})["changed"] is True
 
@@ -526,9 +518,7 @@ class TestSweep:
         sandbox.advance(60)
         return created
 
-    def test_old_branches_that_match_are_deleted(
-        self, sandbox: Sandbox, client: Client, branches: dict[str, dict[str, Any]]
-    ) -> None:
+    def test_old_branches_that_match_are_deleted(self, sandbox: Sandbox, client: Client, branches: Any) -> None:
         planned = task(client, check_mode=True, **self.OLD)
         assert writes(sandbox) == []
         result = task(client, **self.OLD)
@@ -548,17 +538,13 @@ class TestSweep:
         assert (writes(sandbox), listed(sandbox, "branch")) == ([], ["main"])
 
     @pytest.mark.parametrize("check_mode", [False, True])
-    def test_a_pattern_that_matches_nothing_warns(
-        self, sandbox: Sandbox, client: Client, branches: Any, check_mode: bool
-    ) -> None:
+    def test_a_pattern_that_matches_nothing_warns(self, client: Client, branches: Any, check_mode: bool) -> None:
         """As in https://github.com/sindresorhus/del/issues/70"""
         for pattern, warnings in (("pr-[0-9][0-9]", 1), ("pr-5", 0)):
             result = task(client, "branch", check_mode, name_pattern=pattern, state="absent")
             assert (result["changed"], len(result["warnings"])) == (False, warnings)
 
-    def test_not_more_than_max_deletions_are_deleted(
-        self, sandbox: Sandbox, client: Client, branches: dict[str, dict[str, Any]]
-    ) -> None:
+    def test_not_more_than_max_deletions_are_deleted(self, client: Client, branches: Any) -> None:
         result = task(client, **self.OLD, max_deletions=1)
         assert [each["id"] for each in result["branches"]] == [branches["pr-3"]["id"]]
         assert len(result["warnings"]) == 2
