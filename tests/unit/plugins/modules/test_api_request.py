@@ -52,7 +52,7 @@ def test_waits_for_what_an_interrupted_run_has_started(sandbox: Sandbox, client:
     assert len(result["operations"]) == 2
 
 
-def test_does_not_wait_if_wait_is_false(sandbox: Sandbox, client: Client, clock: FakeClock) -> None:
+def test_does_not_wait_if_wait_is_false(client: Client, clock: FakeClock) -> None:
     result = task(client, "POST", wait=False, **PREVIEW)
     assert clock.pauses == []
     assert {operation["status"] for operation in result["operations"]} <= {"scheduling", "running"}
@@ -104,7 +104,7 @@ def test_a_change_whose_response_was_lost_is_not_repeated(
     assert sum(line.startswith("PATCH") for line in sandbox.sent()) == 1
 
 
-def test_a_change_needs_a_resource(sandbox: Sandbox, client: Client) -> None:
+def test_a_change_needs_a_resource(client: Client) -> None:
     result = failing(client, "PATCH", **preview(name="review"))
     assert result["failure"]["kind"] == "no_match"
     checked = task(client, "PATCH", check_mode=True, **preview(name="review"))
@@ -112,7 +112,7 @@ def test_a_change_needs_a_resource(sandbox: Sandbox, client: Client) -> None:
     assert "will fail" in checked["warnings"][0]
 
 
-def test_a_field_of_match_that_no_resource_has_is_named(sandbox: Sandbox, client: Client) -> None:
+def test_a_field_of_match_that_no_resource_has_is_named(client: Client) -> None:
     """The task would report that the resource is gone."""
     find = {"list": "branches", "match": {"nmae": "preview"}}
     options = {"path": f"{BRANCHES}/{{id}}", "find": find}
@@ -210,7 +210,7 @@ def test_an_accepted_status_does_not_hide_what_an_earlier_attempt_did(
     assert (second["changed"], second["status"]) == (False, 404)
 
 
-def test_a_success_that_is_not_accepted_fails(sandbox: Sandbox, client: Client) -> None:
+def test_a_success_that_is_not_accepted_fails(client: Client) -> None:
     result = failing(client, "POST", **PREVIEW, status_code=[200])
     assert result["failure"]["status"] == 201
 
@@ -239,14 +239,14 @@ BRANCHES_OF = {"path": "projects/{id}/branches", "find": {"path": "projects", "l
 
 
 @pytest.mark.parametrize("all_pages", [False, True])
-def test_reads_the_path_of_the_resource_that_was_found(sandbox: Sandbox, client: Client, all_pages: bool) -> None:
+def test_reads_the_path_of_the_resource_that_was_found(client: Client, all_pages: bool) -> None:
     find = {**BRANCHES_OF["find"], "match": {"name": "shop"}}
     result = task(client, "GET", path=BRANCHES_OF["path"], find=find, all_pages=all_pages)
     assert [branch["name"] for branch in result["json"]["branches"]] == ["main"]
     assert (result["changed"], result["object"]["id"]) == (False, SHOP)
 
 
-def test_a_path_with_a_placeholder_needs_a_resource(sandbox: Sandbox, client: Client) -> None:
+def test_a_path_with_a_placeholder_needs_a_resource(client: Client) -> None:
     options = {"path": BRANCHES_OF["path"], "find": {**BRANCHES_OF["find"], "match": {"name": "shpo"}}}
     assert failing(client, **options)["failure"]["kind"] == "no_match"
     checked = task(client, check_mode=True, **options)

@@ -326,7 +326,7 @@ def test_without_waiting_a_deletion_of_somebody_else_is_not_waited_for(
     assert (task(client, "DELETE", wait=False, **ITEM)["changed"], clock.elapsed) == (False, 0.0)
 
 
-def test_a_blip_after_a_lost_response_decides_nothing(sandbox: Sandbox, client: Client, clock: FakeClock) -> None:
+def test_a_blip_after_a_lost_response_decides_nothing(sandbox: Sandbox, client: Client) -> None:
     sandbox.fault("reset", method="POST")
     sandbox.fault("status", status=503, method="GET", path=f"/{BRANCHES}", skip=1, times=7)
     result = failing(client, "POST", wait=False, **PREVIEW)

@@ -106,7 +106,7 @@ def test_a_root_branch_is_restored_to_an_earlier_time(sandbox: Sandbox, client: 
     ],
 )
 def test_the_present_data_is_preserved_where_the_service_requires_it(
-    sandbox: Sandbox, client: Client, options: dict[str, Any], message: str
+    client: Client, options: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(ClouddbError, match=f"^{re.escape(message)}$") as error:
         task(client, **options)

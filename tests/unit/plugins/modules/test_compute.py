@@ -115,7 +115,7 @@ def test_states_are_reached_once_and_a_restart_each_time(sandbox: Sandbox, clien
     assert writes(sandbox)[1:] == [f"{path}/{action}" for action in actions]
 
 
-def test_present_does_not_start_a_compute_that_is_suspended(sandbox: Sandbox, client: Client) -> None:
+def test_present_does_not_start_a_compute_that_is_suspended(client: Client) -> None:
     task(client, **DEV)
     task(client, **DEV, state="suspended")
     again = task(client, **DEV)

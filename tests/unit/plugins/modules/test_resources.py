@@ -190,7 +190,7 @@ def test_a_project_that_the_list_leaves_out_is_found_by_its_id(sandbox: Sandbox,
 
 class TestParents:
     @pytest.mark.parametrize("project", ["shop", SHOP])
-    def test_they_are_named_by_id_or_name(self, sandbox: Sandbox, client: Client, project: str) -> None:
+    def test_they_are_named_by_id_or_name(self, client: Client, project: str) -> None:
         branch = task(client, project=project, **PREVIEW)["branch"]
         for named in ("preview", branch["id"]):
             database = task(client, project=project, branch=named, **ORDERS)["database"]

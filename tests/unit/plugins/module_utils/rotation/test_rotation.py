@@ -51,6 +51,10 @@ class Keys:
             self.account.use(secret)
         return key_id
 
+    def authenticate_with(self, own: int) -> None:
+        secrets = self.account.secrets
+        secrets[1], secrets[own] = secrets[own], secrets[1]
+
     def known(self, ids: list[int], *hosts: str) -> dict[int, KnownKey]:
         """The keys as records have them, once their deployments were completed."""
         names = list(hosts) or ["web1", "web2"]
@@ -444,10 +448,7 @@ def test_a_key_that_was_not_deployed_is_revoked_if_none_is_kept(keys: Keys) -> N
 
 @pytest.mark.parametrize("shows_uses", [True, False])
 def test_own_key_is_known_by_its_checksum(keys: Keys, monkeypatch: pytest.MonkeyPatch, shows_uses: bool) -> None:
-    keys.account.secrets[1], keys.account.secrets[keys.ids[0]] = (
-        keys.account.secrets[keys.ids[0]],
-        keys.account.secrets[1],
-    )
+    keys.authenticate_with(keys.ids[0])
     found = keys.both(keys.newest)
     if not shows_uses:
         monkeypatch.setattr(keys.account, "use", lambda secret: None)
@@ -464,7 +465,7 @@ def test_key_without_a_record_may_be_the_own_one(is_used: bool, has_record: bool
     """Created by hand, or before the records were lost. The service lists uses late."""
     keys = Keys()
     own, newest = keys.add_key(is_used), keys.add_key()
-    keys.account.secrets[1], keys.account.secrets[own] = keys.account.secrets[own], keys.account.secrets[1]
+    keys.authenticate_with(own)
     records: dict[str, Any] = {"has_record": has_record, "known_keys": keys.known([newest] if has_record else [])}
     options: dict[str, Any] = {"hosts": ["web1", "web2"]}
     for max_age in ("0", "30d"):
