@@ -86,14 +86,10 @@ class CallbackModule(CallbackBase):
 
     def keys(self) -> list[int]:
         """The ids of the active keys."""
-        return [key["id"] for key in self.request(os.environ["CLOUDDB_BASE_URL"] + "/api_keys")]
-
-    def request(self, url: str, body: dict[str, Any] | None = None) -> Any:
-        """Send a GET request, or a POST request with this body."""
-        headers = {"Authorization": f"Bearer {os.environ['ROTATION_OBSERVER']}", "Content-Type": "application/json"}
-        data = None if body is None else json.dumps(body).encode()
-        with urllib.request.urlopen(urllib.request.Request(url, data, headers), timeout=10) as response:
-            return json.load(response)
+        url, secret = os.environ["CLOUDDB_BASE_URL"] + "/api_keys", os.environ["ROTATION_OBSERVER"]
+        request = urllib.request.Request(url, headers={"Authorization": f"Bearer {secret}"})
+        with urllib.request.urlopen(request, timeout=10) as response:
+            return [key["id"] for key in json.load(response)]
 
     def files(self) -> dict[str, str]:
         """The hosts' files."""
@@ -136,7 +132,3 @@ class CallbackModule(CallbackBase):
             path.unlink(missing_ok=True)
         else:
             path.write_text(self.event["content"])
-
-    def fault(self) -> None:
-        """Injects the rule of the event into the sandbox."""
-        self.request(os.environ["CLOUDDB_BASE_URL"].replace("/api/v2", "/_sandbox/faults"), self.event["rule"])

@@ -25,6 +25,16 @@ def account() -> Account:
     return Account("p0", "p1", "p2")
 
 
+@pytest.mark.parametrize("ends", [1.0, 300.0])
+def test_deleted_project_is_followed_until_its_operations_have_ended(account: Account, ends: float) -> None:
+    account.start("p1", 70, seconds=ends)
+    account.hidden["p1"] = (70, EVER)
+    assert account.follow(600)[-1] == "p1-70 finished"
+    sent = len(account.sent)
+    account.follow(600)
+    assert "/projects/p1/operations" not in [path for _moment, path in account.sent[sent:]]
+
+
 @pytest.mark.parametrize("moment", [40, 90])
 def test_single_404_does_not_forget_a_listed_project(account: Account, moment: float) -> None:
     account.start("p1", 20)
