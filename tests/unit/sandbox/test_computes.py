@@ -109,12 +109,6 @@ def test_start_and_suspend(service, compute):
         assert service.ok("POST", f"{compute}/{action}")["operations"] == []
 
 
-def test_restart(service, compute):
-    assert actions_of(service.ok("POST", f"{compute}/restart")) == ["suspend_compute", "start_compute"]
-    service.advance(5)
-    assert state_of(service, compute) == "active"
-
-
 def test_failed_start_leaves_the_state(service, compute):
     """Until the platform itself changes it."""
     service.ok("POST", f"{compute}/suspend")

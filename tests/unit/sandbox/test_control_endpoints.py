@@ -123,11 +123,6 @@ class TestRequestLog:
         }
         assert (second["path"], second["status"]) == ("/api/v2/nowhere", 401)
 
-    def test_clear(self, service):
-        service.get("projects")
-        assert service.ok("DELETE", "/_sandbox/requests") == {"requests": []}
-        assert service.log() == []
-
     def test_status_is_null_without_a_response(self, service):
         service.fault("reset")
         with pytest.raises(requests.ConnectionError):

@@ -72,7 +72,3 @@ def test_settings_of_a_project(service):
     assert service.ok("GET", path)["project"]["settings"] == {**quota, **ips}
     created = service.ok("POST", "projects", json={"project": {"settings": ips}})["project"]
     assert created["settings"] == ips
-
-
-def test_no_snapshots(service):
-    assert service.ok("GET", f"projects/{PROJECT}/snapshots") == {"snapshots": []}
