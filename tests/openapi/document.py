@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 import yaml
 from jsonschema_path.loaders import JsonschemaSafeLoader
 
+from ansible_collections.clouddb.control.tests.unit.support.openapi_rows import resolved
+
 METHODS = ("get", "post", "put", "patch", "delete")
 
 
@@ -47,18 +49,9 @@ class Document:
             if method in item
         ]
 
-    def resolve(self, node: dict[str, Any]) -> dict[str, Any]:
-        """What a reference refers to; any other node is returned unchanged."""
-        while "$ref" in node:
-            target: Any = self.content
-            for part in node["$ref"].removeprefix("#/").split("/"):
-                target = target[part]
-            node = target
-        return node
-
     def example_body(self, operation: Operation) -> Any:
         """The documented example of a request's body; None for a request without one."""
-        body = self.resolve(operation.definition.get("requestBody", {}))
+        body = resolved(self.content, operation.definition.get("requestBody", {}))
         if not body:
             return None
         media = body["content"]["application/json"]
@@ -66,7 +59,7 @@ class Document:
 
     def _with_parameters(self, item: dict[str, Any], operation: dict[str, Any]) -> dict[str, Any]:
         parameters = [*item.get("parameters", []), *operation.get("parameters", [])]
-        return {**operation, "parameters": [self.resolve(parameter) for parameter in parameters]}
+        return {**operation, "parameters": [resolved(self.content, parameter) for parameter in parameters]}
 
     def _without_all_of(self, node: Any) -> Any:
         """A copy in which unknown properties can be forbidden: no schema is one part of an object, as in C(allOf)."""
@@ -76,7 +69,7 @@ class Document:
             return node
         merged = {name: self._without_all_of(value) for name, value in node.items() if name != "allOf"}
         for part in node.get("allOf", []):
-            for name, value in self._without_all_of(self.resolve(part)).items():
+            for name, value in self._without_all_of(resolved(self.content, part)).items():
                 if name == "properties":
                     merged[name] = {**merged.get(name, {}), **value}
                 elif name == "required":

@@ -20,25 +20,7 @@ from requests.adapters import HTTPAdapter
 from werkzeug.test import EnvironBuilder
 from werkzeug.wrappers import Request
 
-from ansible_collections.clouddb.control.plugins.modules import (
-    api_key,
-    api_key_info,
-    api_request,
-    branch,
-    branch_info,
-    branch_restore,
-    compute,
-    compute_info,
-    connection_info,
-    database,
-    database_info,
-    database_user,
-    database_user_info,
-    operation_info,
-    operation_wait,
-    project,
-    project_info,
-)
+from ansible_collections.clouddb.control.tests.unit.support.each_module import EACH_MODULE, name_of
 from ansible_collections.clouddb.control.tests.unit.support.module_main import run_main
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import API_KEY
 from clouddb_sandbox.paths import BASE_PATH
@@ -173,45 +155,49 @@ def test_requests_of_the_modules(account: Account, contract: Contract, monkeypat
     operations_of, below = {"project_id": PROJECT}, {"project": PROJECT, "interval": 0.1}
     store = {"name": "store", "interval": 0.1}
     expires_at = (datetime.now(timezone.utc) + timedelta(days=7)).isoformat()
-    for module, options in (
-        (api_key, {"name": "new"}),
-        (api_key, {"name": "ci", "state": "absent"}),
-        (api_key_info, {}),
-        (project_info, {"page_size": 400, "query": {"search": "shop", "org_id": "org-1"}}),
-        (operation_info, {**operations_of, "page_size": 1000}),
-        (operation_wait, {**operations_of, "operation_id": [account.parameters["operation_id"]]}),
-        (api_request, {"method": "GET", "path": branches}),
-        (api_request, {"method": "POST", "path": branches, "body": {"branch": {"name": "x"}}, "wait": False}),
-        (branch, {**below, "name": "b", "parent": "main", "protected": True}),
-        (branch, {**below, "name": "b", "protected": False, "expires_at": expires_at}),
-        (branch, {**below, "name": "c", "from_timestamp": "1s", "schema_only": True, "compute": False}),
-        (branch, {**below, "name": "d", "from_lsn": "0/1E8A5B0", "default": True}),
-        (branch, {**below, "name": "main", "default": True}),
-        (branch_info, {"project": PROJECT}),
-        (compute, {**below, "branch": "b", "min_cu": 0.5, "max_cu": 2, "suspend_timeout": "5m"}),
-        (compute, {**below, "branch": "b", "type": "read_only", "suspend_timeout": -1}),
-        *((compute, {**below, "branch": "b", "state": state}) for state in ("suspended", "started", "restarted")),
-        (compute_info, {"project": PROJECT, "branch": "b"}),
-        (branch_restore, {**below, "name": "b"}),
-        (branch_restore, {**below, "name": "b", "source": "main", "lsn": "0/1E8A5B0"}),
-        (branch_restore, {**below, "name": "d", "timestamp": "1s", "preserve_as": "e"}),
-        (database_user, {**below, "branch": "b", "name": "app"}),
-        (database_user, {**below, "branch": "b", "name": "app", "update_password": "always"}),
-        (database_user_info, {"project": PROJECT, "branch": "b"}),
-        (database, {**below, "branch": "b", "name": "orders", "owner": "app"}),
-        (database_info, {"project": PROJECT, "branch": "b"}),
-        (connection_info, {"project": PROJECT, "branch": "b", "database": "orders"}),
-        (connection_info, {"project": PROJECT, "branch": "b", "database": "orders", "pooled": True, "read_only": True}),
-        (compute, {**below, "branch": "b", "type": "read_only", "state": "absent"}),
-        (database, {**below, "branch": "b", "name": "orders", "owner": "clouddb_owner"}),
-        (database, {**below, "branch": "b", "name": "orders", "state": "absent"}),
-        (database_user, {**below, "branch": "b", "name": "app", "state": "absent"}),
-        (branch, {**below, "name": "b", "state": "absent"}),
-        (project, {**store, "region_id": "aws-us-east-2", "pg_version": 17, "org_id": "org-1"}),
-        (project, {**store, "history_retention": "1h", "settings": {"quota": {"active_time_seconds": 3600}}}),
-        (project, {**store, "state": "absent"}),
+    modules = {name_of(module): module for module, _options in EACH_MODULE}
+    for name, options in (
+        ("api_key", {"name": "new"}),
+        ("api_key", {"name": "ci", "state": "absent"}),
+        ("api_key_info", {}),
+        ("project_info", {"page_size": 400, "query": {"search": "shop", "org_id": "org-1"}}),
+        ("operation_info", {**operations_of, "page_size": 1000}),
+        ("operation_wait", {**operations_of, "operation_id": [account.parameters["operation_id"]]}),
+        ("api_request", {"method": "GET", "path": branches}),
+        ("api_request", {"method": "POST", "path": branches, "body": {"branch": {"name": "x"}}, "wait": False}),
+        ("branch", {**below, "name": "b", "parent": "main", "protected": True}),
+        ("branch", {**below, "name": "b", "protected": False, "expires_at": expires_at}),
+        ("branch", {**below, "name": "c", "from_timestamp": "1s", "schema_only": True, "compute": False}),
+        ("branch", {**below, "name": "d", "from_lsn": "0/1E8A5B0", "default": True}),
+        ("branch", {**below, "name": "main", "default": True}),
+        ("branch_info", {"project": PROJECT}),
+        ("compute", {**below, "branch": "b", "min_cu": 0.5, "max_cu": 2, "suspend_timeout": "5m"}),
+        ("compute", {**below, "branch": "b", "type": "read_only", "suspend_timeout": -1}),
+        *(("compute", {**below, "branch": "b", "state": state}) for state in ("suspended", "started", "restarted")),
+        ("compute_info", {"project": PROJECT, "branch": "b"}),
+        ("branch_restore", {**below, "name": "b"}),
+        ("branch_restore", {**below, "name": "b", "source": "main", "lsn": "0/1E8A5B0"}),
+        ("branch_restore", {**below, "name": "d", "timestamp": "1s", "preserve_as": "e"}),
+        ("database_user", {**below, "branch": "b", "name": "app"}),
+        ("database_user", {**below, "branch": "b", "name": "app", "update_password": "always"}),
+        ("database_user_info", {"project": PROJECT, "branch": "b"}),
+        ("database", {**below, "branch": "b", "name": "orders", "owner": "app"}),
+        ("database_info", {"project": PROJECT, "branch": "b"}),
+        ("connection_info", {"project": PROJECT, "branch": "b", "database": "orders"}),
+        (
+            "connection_info",
+            {"project": PROJECT, "branch": "b", "database": "orders", "pooled": True, "read_only": True},
+        ),
+        ("compute", {**below, "branch": "b", "type": "read_only", "state": "absent"}),
+        ("database", {**below, "branch": "b", "name": "orders", "owner": "clouddb_owner"}),
+        ("database", {**below, "branch": "b", "name": "orders", "state": "absent"}),
+        ("database_user", {**below, "branch": "b", "name": "app", "state": "absent"}),
+        ("branch", {**below, "name": "b", "state": "absent"}),
+        ("project", {**store, "region_id": "aws-us-east-2", "pg_version": 17, "org_id": "org-1"}),
+        ("project", {**store, "history_retention": "1h", "settings": {"quota": {"active_time_seconds": 3600}}}),
+        ("project", {**store, "state": "absent"}),
     ):
-        assert run_main(module, {"base_url": account.sandbox.base_url, "api_key": API_KEY, **options}).success
+        assert run_main(modules[name], {"base_url": account.sandbox.base_url, "api_key": API_KEY, **options}).success
     for request in sent:
         path, _mark, query = request.path_url.removeprefix(BASE_PATH).partition("?")
         parts = {"method": request.method, "query_string": query, "data": request.body or b""}

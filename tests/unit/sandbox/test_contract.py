@@ -286,9 +286,7 @@ class TestPaging:
         return serve({"projects": [{"id": PROJECT, "operations": operations}]})
 
     def test_every_operation_once(self, many):
-        """api.md: "The order shown is newest first (`created_at` descending)"; "send the first request with `limit`; for each next page send the returned `cursor` and a `limit`";
-        "cursor (string): the cursor returned by the previous page. It is URL-encoded when sent." The last page with
-        items has a cursor too, the empty one after it none."""
+        """api.md: newest first by `created_at`; the cursor is sent as it came. Only the empty page after the last has none."""
         created = [operation["created_at"] for operation in many.operations()]
         assert created == sorted(created, reverse=True)
         assert len(set(created)) == 7

@@ -14,6 +14,16 @@ ROWS = sorted(name for name, row in vars(kinds).items() if isinstance(row, kinds
 PARENTS = {"project": "projects", "branch": "branches"}
 
 
+def resolved(document: Mapping[str, Any], node: dict[str, Any]) -> dict[str, Any]:
+    """What a reference in a document refers to; any other node is returned unchanged."""
+    while "$ref" in node:
+        target: Any = document
+        for part in node["$ref"].removeprefix("#/").split("/"):
+            target = target[part]
+        node = target
+    return node
+
+
 class Described:
     """The requests of a document, and the schemas of their bodies and responses."""
 
@@ -50,20 +60,12 @@ class Described:
         return operation
 
     def _schema(self, message: Mapping[str, Any]) -> dict[str, Any]:
-        media = self._resolved(message).get("content", {}).get("application/json", {})
+        media = resolved(self._content, message).get("content", {}).get("application/json", {})
         return self._merged(media.get("schema", {}))
-
-    def _resolved(self, node: Mapping[str, Any]) -> Mapping[str, Any]:
-        while "$ref" in node:
-            target: Any = self._content
-            for part in node["$ref"].removeprefix("#/").split("/"):
-                target = target[part]
-            node = target
-        return node
 
     def _merged(self, schema: Mapping[str, Any]) -> dict[str, Any]:
         """The schema without references, with the properties of its parts and alternatives."""
-        schema = self._resolved(schema)
+        schema = resolved(self._content, schema)
         merged = {**schema, "properties": dict(schema.get("properties", {})), "required": [*schema.get("required", [])]}
         for part in (*schema.get("allOf", ()), *schema.get("anyOf", ())):
             found = self._merged(part)
