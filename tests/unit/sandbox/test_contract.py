@@ -411,7 +411,7 @@ class TestErrors:
             parameters, last = re.findall(r"{(\w+)}", path), path.rsplit("/", 1)[1]
             for method, unknown in itertools.product(item, parameters):
                 is_gone = (method, last) == ("delete", f"{{{unknown}}}") and unknown not in ("project_id", "key_id")
-                for each in {4711, ids_of(other).get(unknown, 4711)}:
+                for each in sorted({"4711", str(ids_of(other).get(unknown, 4711))}):
                     target = path.format(**{**known, unknown: each})
                     response = service.request(method.upper(), target, params=names, json=BODIES.get(last))
                     assert response.status_code == (204 if is_gone else 404), (method, target)
