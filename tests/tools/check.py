@@ -42,7 +42,7 @@ def size(path: Path) -> int:
 
 
 def parts(suite: str, tests: dict[str, Path], number: int) -> Iterator[Job]:
-    """The tests of a suite, which are given by name, in so many jobs, each with large and small ones."""
+    """Split the tests of a suite, given by name, into C(number) jobs, each with large and small tests."""
     names = sorted(tests, key=lambda name: size(tests[name]), reverse=True)
     for part in range(number):
         yield Job(f"{suite}-{part + 1}", suite, names[part::number])

@@ -56,6 +56,8 @@ def access_list(path: Path) -> bytes | None:
 
 
 def failing(number: int) -> Callable[..., Any]:
+    """A function that raises OSError with this error number, whatever its arguments are."""
+
     def fail(*args: object, **kwargs: object) -> None:
         raise OSError(number, os.strerror(number))
 
