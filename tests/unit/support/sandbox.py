@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import importlib
 import json
 import socket
@@ -13,6 +14,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -20,8 +22,9 @@ import anyio.to_thread
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "roles" / "sandbox" / "files"))
 
-from clouddb_sandbox.app import create_app
+from clouddb_sandbox.app import create_app, open_store
 from clouddb_sandbox.paths import BASE_PATH, CONTROL_PATH
+from clouddb_sandbox.seed_models import validate_seed
 from clouddb_sandbox.server import Server, base_url, bind_socket
 from clouddb_sandbox.settings import Settings
 
@@ -95,8 +98,19 @@ class Sandbox:
 @contextmanager
 def running_sandbox(folder: Path, **seed: Any) -> Iterator[Sandbox]:
     """Run a sandbox whose clock is stopped until it is advanced, with an account created from C(seed)."""
-    with run_in_thread(Settings(folder / "sandbox.db", API_KEY, seed, speed=0)) as (base_url, server):
+    settings = Settings(folder / "sandbox.db", API_KEY, seed, speed=0)
+    settings.database.write_bytes(new_account(json.dumps(seed)))
+    with run_in_thread(settings) as (base_url, server):
         yield Sandbox(base_url, server)
+
+
+@functools.cache
+def new_account(seed: str) -> bytes:
+    """The database of an account with this seed. Its creation takes longer than most tests, so they copy it."""
+    with TemporaryDirectory() as folder:
+        settings = Settings(Path(folder) / "sandbox.db", API_KEY, json.loads(seed), speed=0)
+        open_store(settings, validate_seed(settings.seed)).close()
+        return settings.database.read_bytes()
 
 
 @contextmanager
