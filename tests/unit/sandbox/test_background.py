@@ -201,7 +201,8 @@ class TestStates:
         monkeypatch.setattr(background.subprocess, "Popen", start_with_same_id)
         assert requests.get(start(run)["base_url"], timeout=MAX_WAIT).status_code == 401
 
-    @pytest.mark.parametrize("check", [False, pytest.param(True, marks=pytest.mark.soak)])
+    @pytest.mark.soak
+    @pytest.mark.parametrize("check", [False, True])
     def test_address_that_cannot_be_used_changes_nothing(self, run, sandbox, check):
         """Nothing is created, and a running sandbox stays."""
         with socket.create_server(("127.0.0.1", 0)) as other:
@@ -425,6 +426,7 @@ class TestDirectory:
 
 
 class TestCrashRecovery:
+    @pytest.mark.soak
     def test_operations_continue_after_a_crash(self, run, service_of):
         """The clock has not gone backwards, and revoked keys stay revoked."""
         first = start(run)

@@ -32,13 +32,8 @@ class TestCommandLine:
             *("--ready-file", str(tmp_path / "ready")),
         ]
 
-    @pytest.mark.parametrize(
-        "end",
-        [
-            "signal",
-            *(pytest.param(end, marks=pytest.mark.soak) for end in ("removal of its folder", "end of another process")),
-        ],
-    )
+    @pytest.mark.soak
+    @pytest.mark.parametrize("end", ["signal", "removal of its folder", "end of another process"])
     def test_end_of_the_server(self, tmp_path, arguments, connect, end):
         """It stops quickly even while clients are connected. Its files can be read by their owner only."""
         (tmp_path / "seed.yml").write_text("projects:\n  - name: shop\n    created_at: 2022-11-30T18:41:29Z\n")

@@ -37,6 +37,7 @@ class TestService:
             (operation,) = other.operations(project["id"])
             assert other.operation(operation) == operation
 
+    @pytest.mark.soak
     def test_number_of_keys_is_unlimited(self, service):
         """api.md: "An account may create an unlimited number of keys." "API keys per account: unlimited"."""
         created = [service.create_key("same name") for _number in range(101)]

@@ -73,7 +73,7 @@ def request(method: str) -> Run:
         options: dict[str, Any] = {"path": "projects/{id}", "find": {"list": "projects", "match": {"name": name}}}
         if method == "POST":
             options.update(path="projects", body={"project": {"name": name}})
-        return task(api_request, method=method, wait=False, lock_timeout=200, interval=100, **options)(connection, name)
+        return task(api_request, method=method, wait=False, lock_timeout=130, interval=100, **options)(connection, name)
 
     return run
 
