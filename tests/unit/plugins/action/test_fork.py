@@ -165,8 +165,9 @@ def waiting(playbook: Playbook, sandbox: Sandbox, **keywords: Any) -> Iterator[s
         process.communicate()
 
 
-@pytest.mark.soak
-@pytest.mark.parametrize("is_interrupt", [pytest.param(True, id="Ctrl-C"), pytest.param(False, id="SIGTERM")])
+@pytest.mark.parametrize(
+    "is_interrupt", [pytest.param(True, id="Ctrl-C"), pytest.param(False, marks=pytest.mark.soak, id="SIGTERM")]
+)
 def test_an_aborted_run_leaves_nothing_behind(playbook: Playbook, sandbox: Sandbox, is_interrupt: bool) -> None:
     with waiting(playbook, sandbox) as process:
         os.killpg(process.pid, signal.SIGINT if is_interrupt else signal.SIGTERM)
