@@ -17,7 +17,7 @@ from .conftest import VERSION, Repository, run
 CONTENTS = {
     *("CHANGELOG.rst", "COPYING", "FILES.json", "MANIFEST.json", "README.md"),
     *("CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "LICENSES", "REUSE.toml", "SECURITY.md"),
-    *("changelogs", "docs", "examples", "extensions", "meta", "playbooks", "plugins", "roles"),
+    *("changelogs", "docs", "examples", "extensions", "meta", "playbooks", "plugins", "roles", "tests"),
 }
 
 
@@ -28,7 +28,8 @@ def test_content_without_development_files(tarball: Path) -> None:
     hidden = {str(path) for path in paths if path.name.startswith(".") or path.name == "__pycache__"}
     # What a project like the example has.
     assert hidden == {"examples/project/.github", "examples/project/.gitignore"}
-    assert {str(path) for path in paths if path.parts[0] == "changelogs"} == {"changelogs", "changelogs/changelog.yaml"}
+    for folder, file in (("changelogs", "changelog.yaml"), ("tests", "config.yml")):
+        assert {str(path) for path in paths if path.parts[0] == folder} == {folder, f"{folder}/{file}"}
 
 
 def test_examples_are_complete(tarball: Path, released: Repository) -> None:

@@ -102,7 +102,7 @@ def show_summary(name: str, run: SuiteRun) -> None:
     """Print the results of one job in a line."""
     seconds = f"{run.seconds:.0f} s ({run.processor_seconds:.0f} s of processor time)"
     print(f"=== {name}: {run.passed} passed, {len(run.failures)} failed in {seconds}", end="")
-    print(f" (no files for {', '.join(run.not_applicable)})" if run.not_applicable else "", flush=True)
+    print(f" (not applicable: {', '.join(run.not_applicable)})" if run.not_applicable else "", flush=True)
 
 
 def show_failures(name: str, run: SuiteRun) -> None:
