@@ -161,12 +161,12 @@ def read_junit(run: SuiteRun, reports: str, may_skip: Callable[[str, str], bool]
         for case in ET.parse(report).iter("testcase"):
             name = re.sub(r"-python-[\d.]+$", "", case.get("name", ""))
             problems = {child.tag: child for child in case if child.tag in ("failure", "error", "skipped")}
+            output = "\n".join(child.text or child.get("message") or "" for child in problems.values())
             if not problems:
                 run.passed += 1
-            elif set(problems) == {"skipped"} and may_skip(name, problems["skipped"].get("message") or ""):
+            elif set(problems) == {"skipped"} and may_skip(name, problems["skipped"].get("message") or output):
                 run.not_applicable.append(name)
             else:
-                output = "\n".join(child.text or child.get("message") or "" for child in problems.values())
                 run.fail(f"{case.get('classname')}.{name} ({', '.join(sorted(problems))})", output.splitlines())
 
 
