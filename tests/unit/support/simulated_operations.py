@@ -37,7 +37,7 @@ class SimulatedOperation(NamedTuple):
 
     def at(self, moment: float) -> tuple[float, str]:
         """The status at this moment, and since when."""
-        return self.statuses[bisect_right(self.statuses, moment, key=lambda status: status[0]) - 1]
+        return self.statuses[bisect_right([since for since, _status in self.statuses], moment) - 1]
 
 
 class SimulatedOperations:
