@@ -6,8 +6,6 @@ table of resources have only what it has.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 import requests
 from conftest import ROLE, Account
@@ -18,13 +16,12 @@ from werkzeug.wrappers import Request, Response
 from ansible_collections.clouddb.control.plugins.module_utils._resources import kinds
 from ansible_collections.clouddb.control.tests.unit.support.openapi_rows import ROWS, Described, problems
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import API_KEY
-from clouddb_sandbox.app import create_app
+from clouddb_sandbox.app import openapi_document
 from clouddb_sandbox.paths import BASE_PATH
-from clouddb_sandbox.settings import Settings
 
 SANDBOX_OPERATIONS = {
     f"{method.upper()} {path.removeprefix(BASE_PATH)}"
-    for path, item in create_app(Settings(Path(":memory:"), API_KEY)).openapi()["paths"].items()
+    for path, item in openapi_document()["paths"].items()
     for method in item
     if path.startswith(BASE_PATH)
 }

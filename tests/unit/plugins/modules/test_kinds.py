@@ -4,24 +4,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._resources import kinds
 from ansible_collections.clouddb.control.plugins.module_utils._resources.kinds import BRANCH, DATABASE, Action, Kind
 from ansible_collections.clouddb.control.tests.unit.support.openapi_rows import ROWS, Described, problems
-from ansible_collections.clouddb.control.tests.unit.support.sandbox import API_KEY
-from clouddb_sandbox.app import create_app
+from clouddb_sandbox.app import openapi_document
 from clouddb_sandbox.paths import BASE_PATH
-from clouddb_sandbox.settings import Settings
 
 LIST, ITEM = "/projects/{}/branches", "/projects/{}/branches/{}"
 
 
 @pytest.fixture(scope="module")
 def document() -> Described:
-    return Described(create_app(Settings(Path(":memory:"), API_KEY)).openapi(), BASE_PATH)
+    return Described(openapi_document(), BASE_PATH)
 
 
 @pytest.mark.parametrize("name", ROWS)
