@@ -30,21 +30,21 @@ STATE_OPTIONS: dict[str, dict[str, Any]] = {
 
 def declare(kind: Kind, params: Mapping[str, Any], client: Client, check_mode: bool) -> Result:
     """The result of the module about this kind of resource. Raises what reach() raises, and ResourceNotFound."""
-    limits, is_absent = limits_from(params), params["state"] == "absent"
-    waiting = None if check_mode else Waiting(client, limits)
+    is_absent = params["state"] == "absent"
+    waiting = Waiting(client, limits_from(params))
+    bounded = waiting.bounded_client()
     result = result_of()
     try:
-        goal, *further = _goals(kind, params, client, may_be_missing=check_mode and not is_absent)
-        result = reach(client, goal, waiting)
+        goal, *further = _goals(kind, params, bounded, may_be_missing=check_mode and not is_absent)
+        result = reach(client, goal, waiting, check_mode)
         is_new = result["changed"] and result["request"]["method"] == "POST"
+        if is_new and not kind.is_unique and not check_mode:
+            result = _keep_the_first(kind, goal, result, client, waiting)
         for action in further:
-            if is_new if action.intent == ACT else not action.differs(result["object"]):
-                continue
-            if check_mode and is_new:
-                result["object"] = {**result["object"], **(action.first.sets or {})}
-            else:
-                result = _together(result, reach(client, action, waiting))
-        result["warnings"] += missing_project(goal.first.segments, params)
+            if not (is_new and action.intent == ACT):
+                # What an earlier request showed is not observed again.
+                result = _together(result, reach(client, action, waiting, check_mode, result["object"]), is_new)
+        result["warnings"] += not_created(kind, goal.find, params)
     except ResourceNotFound as error:
         if not is_absent:
             raise
@@ -77,14 +77,35 @@ def info(kind: Kind, name: str, params: Mapping[str, Any], client: Client, check
     }
 
 
-def _together(first: Result, second: Result) -> Result:
-    """The result of a task that needed two goals."""
+def _keep_the_first(kind: Kind, goal: Goal, result: Result, client: Client, waiting: Waiting) -> Result:
+    """The result of a creation, after which only the first of the resources that were created at once under one name stays."""
+    own, find = result["object"], goal.find
+    if find is None:
+        return result
+    try:
+        listed = list_resources(waiting.bounded_client(), find.segments, find.field, find.query).items
+    except RequestFailed as error:
+        problem = f"Whether another host has created {label_of(own)} too was not looked up: {error}"
+        return {**result, "warnings": [*result["warnings"], problem]}
+    rivals = [each for each in listed if contains(each, find.match) and own_state(each) not in (ABSENT, DELETING)]
+    first = min([*rivals, own], key=lambda each: (time_of_creation(each), str(each.get("id"))))
+    if first.get("id") == own.get("id"):
+        return result
+    by_id = find._replace(match={"id": own["id"]}, selector="id")
+    reach(client, deletion(kind, by_id, wait=goal.wait), waiting)
+    problem = f"Another host has created {label_of(first)} at the same time. {label_of(own)}, which this task created, was deleted."
+    return result_of(first, first, elapsed=waiting.elapsed(), warnings=[*result["warnings"], problem])
+
+
+def _together(first: Result, second: Result, is_new: bool) -> Result:
+    """The result of a task that needed two goals; with C(is_new), the first has created the resource."""
     operations = {each["id"]: each for each in [*first["operations"], *second["operations"]]}
+    before = first["diff"]["before"] if is_new else {**first["diff"]["before"], **second["diff"]["before"]}
     return {
         **second,
         "changed": first["changed"] or second["changed"],
         "operations": list(operations.values()),
-        "diff": {side: {**first["diff"][side], **second["diff"][side]} for side in ("before", "after")},
+        "diff": {"before": before, "after": {**first["diff"]["after"], **second["diff"]["after"]}},
         "warnings": first["warnings"] + second["warnings"],
     }
 
@@ -176,11 +197,14 @@ def _item(kind: Kind, segments: Sequence[str]) -> tuple[str, ...]:
     return (*segments, f"{{{kind.key}}}")
 
 
-def missing_project(segments: Sequence[str], params: Mapping[str, Any]) -> list[str]:
-    """A warning of check mode if there is no project of this name; empty if there is, or if its id has no value."""
-    if NOT_CREATED_ID not in segments[1:2] or params["project"] == NOT_CREATED_ID:
-        return []
-    return [will_fail(f"project: there is no project '{params['project']}'")]
+def not_created(kind: Kind, find: Find | None, params: Mapping[str, Any]) -> list[str]:
+    """The warnings of check mode about options that name what is not there yet; those that an earlier task sets have no value."""
+    segments = find.segments if find else ()
+    resolved = {"project": segments[1:2], "branch": segments[3:4]}
+    for option in kind.references:
+        field = kind.fields.get(option) or kind.identity.get(option)
+        ...
+    return []
 
 
 def list_of(

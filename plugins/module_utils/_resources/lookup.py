@@ -15,7 +15,7 @@ from .._http.response import Response
 from .._lists import Listed, ResourceNotFound, id_from, list_resources
 from .._options import NOT_CREATED_ID
 from .._untrusted import displayable
-from .compare import contains, fields_of
+from .compare import contains
 from .goal import CHANGE, DELETE, Goal, Resource, ResourceRequest, fill, placeholders
 from .journal import Journal
 from .state import ABSENT, DELETING, PRESENT, own_state
@@ -55,6 +55,8 @@ def look_up(client: Client, goal: Goal, past: Journal) -> tuple[Resource | None,
     own = None if is_creation else _by_own_path(client, request, named)
     if own and (known or contains(own, goal.find.match)):
         return own, []
+    if own is not None and past.sent == DELETE and not goal.find.is_option:
+        return None, []  # the published API document has the path of each kind
     try:
         resource, warnings = find_resource(client, goal, past)
     except StatusError as error:
@@ -62,7 +64,7 @@ def look_up(client: Client, goal: Goal, past: Journal) -> tuple[Resource | None,
             raise
         return None, []
     change = goal.requests.get(CHANGE)
-    if resource and change and not fields_of(change.wanted, resource).keys() <= resource.keys():
+    if resource and change and not change.fields(resource).keys() <= resource.keys():
         resource = _by_own_path(client, change, resource) or resource
     return resource, warnings
 
@@ -124,7 +126,7 @@ def find_resource(client: Client, goal: Goal, past: Journal) -> tuple[Resource |
         # The response to a creation may have been that of a gateway.
         alternatives = [by_id, find.match] if goal.creates and past.sent != CHANGE else [by_id]
     elif goal.intent == CHANGE:
-        fields = fields_of(goal.requests[CHANGE].wanted, {})
+        fields = goal.requests[CHANGE].fields({})
         alternatives.append({field: fields.get(field, value) for field, value in find.match.items()})
     first = client.get(*find.segments, query=find.query)
     if find.is_option:
@@ -142,8 +144,11 @@ def select(listed: Listed, alternatives: Sequence[Mapping[str, Any]], goal: Goal
     matching = ([item for item in items if contains(item, match)] for match in alternatives)
     found = next(filter(None, matching), [])
     found = [item for item in found if own_state(item) != DELETING] or found
-    if not found and listed.warnings:
-        raise ClouddbError("incomplete_list", f"No resource matches {goal.selector}. {listed.warnings[0]}")
+    is_by_id = all("id" in match for match in alternatives)
+    if listed.warnings and not (found and is_by_id):
+        what = f"{len(found)} match" if found else "No resource matches"
+        advice = " Select the resource by its id." if found else ""
+        raise ClouddbError("incomplete_list", f"{what} {goal.selector}. {listed.warnings[0]}{advice}")
     if len(found) > 1:
         named = ", ".join(map(label_of, found[:MAX_NAMED]))
         more = f" and {len(found) - MAX_NAMED} more" if len(found) > MAX_NAMED else ""
