@@ -45,10 +45,14 @@ class Client:
         self._retries = connection.api_retries
         self._masks = True
         self._service_ahead: timedelta | None = None
+        # The C(limit) that the service has taken for a list, by the name of the list; 0: none. All copies of a client share it.
+        self.page_limits: dict[str, int] = {}
 
-    def get(self, *segments: str | int, query: Mapping[str, Any] | None = None) -> Response:
+    def get(
+        self, *segments: str | int, query: Mapping[str, Any] | None = None, accept: Container[int] = SUCCESS
+    ) -> Response:
         """GET the path of these segments."""
-        return self.request("GET", segments, query=query)
+        return self.request("GET", segments, query=query, accept=accept)
 
     def post(self, *segments: str | int, body: Mapping[str, Any]) -> Response:
         """POST a JSON object to the path of these segments."""

@@ -327,9 +327,9 @@ def test_malformed_unavailable_project_ids_raise(serve: Serve, ids: Any) -> None
     ],
 )
 def test_query_parameters_are_sent(serve: Serve, query: Any, sent: list[tuple[str, str]]) -> None:
-    served = serve(page("projects", []))
+    served = serve(page("projects", [SHOP]))
     list_projects(served.client, query=checked_query({"query": query}))
-    assert served.requests[0].query == sent
+    assert served.requests[0].query == [*sent, ("limit", "400")]
 
 
 @pytest.mark.parametrize("query", [None, {}, {"org_id": "org-1"}])
