@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from .._untrusted import displayable
@@ -75,21 +75,27 @@ def first_page(
     *segments: str | int,
     query: Mapping[str, Any] | None = None,
     page_size: int | None = None,
-    **options: Any,
+    accept: Container[int] | None = None,
 ) -> Response:
     """The response to GET C(segments) with the largest C(limit) that the service takes, unless C(page_size) or C(query) sets one.
 
-    The client remembers a limit that the service takes instead of a larger one. C(options) are those of Client.get().
+    The client remembers a limit that the service takes instead of a larger one. C(accept): statuses that are no errors.
     """
+
+    def fetch(query: Mapping[str, Any]) -> Response:
+        if accept is None:
+            return client.get(*segments, query=query)
+        return client.request("GET", segments, query=query, accept=accept)
+
     parameters, kind = dict(query or {}), str(segments[-1])
     if page_size is not None:
         parameters["limit"] = page_size
     if "limit" in parameters or kind not in LARGEST:
-        return client.get(*segments, query=parameters, **options)
+        return fetch(parameters)
     limit = client.page_limits.get(kind, LARGEST[kind])
     while limit:
         try:
-            response = client.get(*segments, query={**parameters, "limit": limit}, **options)
+            response = fetch({**parameters, "limit": limit})
         except StatusError as error:
             if not may_refuse_parameter(error):
                 raise
@@ -98,7 +104,7 @@ def first_page(
         else:
             client.page_limits[kind] = limit
             return response
-    response = client.get(*segments, query=parameters, **options)
+    response = fetch(parameters)
     client.page_limits[kind] = limit
     return response
 
