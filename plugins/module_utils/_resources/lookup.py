@@ -11,6 +11,7 @@ from typing import Any
 from .._errors import ClouddbError, InvalidOption
 from .._http.client import Client
 from .._http.errors import NotFound, StatusError
+from .._http.pages import first_page
 from .._http.response import Response
 from .._lists import Listed, list_resources
 from .._projects import branch_id_from as branch_id_from
@@ -110,7 +111,7 @@ def find_resource(client: Client, goal: Goal, past: Journal) -> tuple[Resource |
     elif goal.intent == CHANGE:
         fields = fields_of(goal.requests[CHANGE].wanted, {})
         alternatives.append({field: fields.get(field, value) for field, value in find.match.items()})
-    first = client.get(*find.segments, query=find.query)
+    first = first_page(client, *find.segments, query=find.query)
     if find.is_option:
         require_array(first, find.field)
     return select(list_resources(client, find.segments, find.field, find.query, first), alternatives, goal)
