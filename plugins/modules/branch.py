@@ -32,6 +32,10 @@ options:
     description:
       - Pattern of the names of the branches to delete, such as V(pr-*), with V(*), V(?) or V([]) as in a shell. Instead of O(name), with O(state=absent).
       - The default branch, protected branches and branches that others were created from are never deleted.
+      - Branches that were created from another one that matches are deleted before it. Each branch is looked at again immediately before it is
+        deleted. It stays if it was renamed, protected or made the default branch meanwhile, and the task warns.
+      - If a branch cannot be deleted, the task goes on with the others, and fails at the end. RV(failure) has the branches that are left in
+        C(remaining), and RV(branches) those that were deleted.
       - If no branch matches, the task warns.
     type: str
   parent:
@@ -70,11 +74,25 @@ options:
     type: bool
     choices: [true]
   older_than:
-    description: Minimum age of the branches that O(name_pattern) deletes, in seconds or with a unit, such as V(24h). If not set, V(7d). Ages are by the
-      service's clock. If its responses have no C(Date) header, nothing is deleted for its age, and the task fails.
+    description: Minimum age of the branches that O(name_pattern) deletes, in seconds or with a unit, such as V(24h). If not set, V(7d), or V(0) with
+      O(unused_for). Ages are by the service's clock. If its responses have no C(Date) header, nothing is deleted for its age, and the task fails.
     type: raw
+  unused_for:
+    description:
+      - Minimum time since the last activity of the computes of the branches that O(name_pattern) deletes, in seconds or with a unit, such as V(48h).
+      - A branch without a known activity counts as used when it was created.
+    type: raw
+    version_added: 2.1.0
+  keep:
+    description:
+      - List of names or patterns of branches that O(name_pattern) does not delete, such as those of open pull requests. It may be empty.
+      - Names are compared without white space at their ends. Anything but a list of texts is refused, so that a variable without a value deletes nothing.
+    type: raw
+    version_added: 2.1.0
   max_deletions:
-    description: Maximum number of branches that O(name_pattern) deletes. If more match, the task warns.
+    description:
+      - Maximum number of branches that O(name_pattern) deletes. If more match, the task warns.
+      - It is the maximum of a task on one host. On several hosts, set C(run_once).
     type: int
     default: 10
 seealso:
@@ -135,6 +153,16 @@ EXAMPLES = r"""
     name_pattern: pr-*
     state: absent
     older_than: 7d
+  run_once: true
+
+- name: Delete the branches that nobody has used for two days, except those of open pull requests
+  clouddb.control.branch:
+    project: shop
+    name_pattern: pr-*
+    state: absent
+    unused_for: 2d
+    keep: [pr-41, pr-42]
+  run_once: true
 """
 
 RETURN = r"""
@@ -151,7 +179,7 @@ branch:
     protected: false
     current_state: ready
 branches:
-  description: The branches that were deleted, or would be in check mode.
+  description: The branches that were deleted, in this order, or would be in check mode.
   returned: when O(name_pattern) is set
   type: list
   elements: dict
@@ -204,8 +232,9 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
         if params["state"] == "present":
             raise InvalidOption("name_pattern", "requires state: absent. To create or change a branch, set name.")
         return sweep(params, client, check_mode)
-    if params["older_than"] is not None:
-        raise InvalidOption("older_than", "requires name_pattern, such as pr-*, and state: absent.")
+    for option in ("older_than", "unused_for", "keep"):
+        if params[option] is not None:
+            raise InvalidOption(option, "requires name_pattern, such as pr-*, and state: absent.")
     fields = {
         "expires_at": moment(params, "expires_at"),
         "from_timestamp": moment(params, "from_timestamp"),
@@ -228,6 +257,8 @@ def main() -> None:
             "schema_only": {"type": "bool", "default": False},
             "default": {"type": "bool", "choices": [True]},
             "older_than": {"type": "raw"},
+            "unused_for": {"type": "raw"},
+            "keep": {"type": "raw"},
             "max_deletions": {"type": "int", "default": 10},
             **PROJECT_OPTIONS,
             **STATE_OPTIONS,
