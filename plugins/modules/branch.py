@@ -45,8 +45,15 @@ options:
     description:
       - Time at which the service deletes the branch, such as V(2026-12-24T00:00:00Z), or how long it keeps the branch from now on, such as V(7d).
       - A duration sets the time of a new branch, or of one that has none. A branch that has one keeps it, so that the next run changes nothing.
-      - A time in the past is refused. If not set, it stays as it is.
+      - V(never) removes it.
+      - It must be in the future, and at most 30 days ahead. A time without an offset from UTC, or a date alone, is refused. If not set, it stays as it
+        is.
     type: raw
+  new_name:
+    description:
+      - New name of the branch O(name), which must exist. If only a branch of the new name exists, it has been renamed, and nothing changes.
+    type: str
+    version_added: 2.1.0
   protected:
     description: Whether the branch is protected from deletion. If not set, it stays as it is.
     type: bool
@@ -60,6 +67,7 @@ options:
     description:
       - Time of the data of O(parent) that a new branch starts with, for example V(2026-12-24T00:00:00Z), or its age, such as V(2h). If not set, the
         present.
+      - A time without an offset from UTC, or a date alone, is refused.
       - It matters for a new branch only.
     type: raw
   from_lsn:
@@ -141,6 +149,13 @@ EXAMPLES = r"""
     name: next
     default: true
 
+- name: Keep a branch that would expire, under a name of its own
+  clouddb.control.branch:
+    project: shop
+    name: pr-42
+    new_name: demo
+    expires_at: never
+
 - name: Delete the branch of a closed pull request
   clouddb.control.branch:
     project: shop
@@ -213,14 +228,16 @@ failure:
 """
 
 from collections.abc import Mapping
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, Union
 
 from ansible_collections.clouddb.control.plugins.module_utils._module import ControlModule
 
 from ..module_utils._errors import InvalidOption
 from ..module_utils._http.client import Client
+from ..module_utils._options import require_trimmed
 from ..module_utils._projects import PROJECT_OPTIONS
-from ..module_utils._resources.declared import STATE_OPTIONS, declare
+from ..module_utils._resources.declared import LONGEST_LIFE, NEVER, STATE_OPTIONS, declare
 from ..module_utils._resources.kinds import BRANCH
 from ..module_utils._resources.sweep import sweep
 from ..module_utils._timestamps import moment
@@ -235,18 +252,32 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
     for option in ("older_than", "unused_for", "keep"):
         if params[option] is not None:
             raise InvalidOption(option, "requires name_pattern, such as pr-*, and state: absent.")
+    require_trimmed(params, "new_name")
+    if params["new_name"] is not None and params["state"] == "absent":
+        raise InvalidOption("new_name", "requires state: present. To delete the branch, set its present name.")
     fields = {
-        "expires_at": moment(params, "expires_at"),
-        "from_timestamp": moment(params, "from_timestamp"),
+        "expires_at": _expiration(params),
+        "from_timestamp": moment(params, "from_timestamp", needs_offset=True),
         "init_source": "schema-only" if params["schema_only"] else None,
     }
     return declare(BRANCH, {**params, **fields}, client, check_mode)
+
+
+def _expiration(params: Mapping[str, Any]) -> Union[datetime, timedelta, str, None]:
+    """The time or the age in C(expires_at), NEVER, or None. Raises InvalidOption."""
+    if params["expires_at"] == NEVER:
+        return NEVER
+    value = moment(params, "expires_at", needs_offset=True)
+    if isinstance(value, timedelta) and not timedelta(0) < value <= LONGEST_LIFE and params["state"] == "present":
+        raise InvalidOption("expires_at", f"must be in the future, and at most {LONGEST_LIFE.days} days ahead")
+    return value
 
 
 def main() -> None:
     ControlModule(
         argument_spec={
             "name": {"type": "str"},
+            "new_name": {"type": "str"},
             "name_pattern": {"type": "str"},
             "parent": {"type": "str"},
             "expires_at": {"type": "raw"},
@@ -263,7 +294,7 @@ def main() -> None:
             **PROJECT_OPTIONS,
             **STATE_OPTIONS,
         },
-        mutually_exclusive=[("name", "name_pattern"), ("from_timestamp", "from_lsn")],
+        mutually_exclusive=[("name", "name_pattern"), ("new_name", "name_pattern"), ("from_timestamp", "from_lsn")],
         required_one_of=[("name", "name_pattern")],
     ).run(run)
 

@@ -12,7 +12,7 @@ from .._errors import ClouddbError, InvalidOption, Result, will_fail
 from .._http.client import Client
 from .._lists import ResourceNotFound, list_resources
 from .._operations.wait import WAIT_OPTIONS, limits_from
-from .._options import NOT_CREATED_ID
+from .._options import NOT_CREATED_ID, require_trimmed
 from .._projects import add_organizations, project_id_from, query_of
 from .engine import reach
 from .goal import ACT, CHANGE, CREATE, DELETE, ENSURE, Find, Goal, ResourceRequest
@@ -27,10 +27,18 @@ STATE_OPTIONS: dict[str, dict[str, Any]] = {
     **ACTION_OPTIONS,
 }
 
+# In an option with a time, what removes it.
+NEVER = "never"
+# As the published API document bounds C(expires_at).
+LONGEST_LIFE = timedelta(days=30)
+
 
 def declare(kind: Kind, params: Mapping[str, Any], client: Client, check_mode: bool) -> Result:
     """The result of the module about this kind of resource. Raises what reach() raises, and ResourceNotFound."""
     limits, is_absent = limits_from(params), params["state"] == "absent"
+    is_selected_only = params["state"] != "present" or params.get("id") or params.get("new_name")
+    if kind.identity.get("name") == "name" and not is_selected_only:
+        require_trimmed(params, "name")
     waiting = None if check_mode else Waiting(client, limits)
     result = result_of()
     try:
@@ -132,16 +140,19 @@ def _ids(
 def _ensure(kind: Kind, find: Find, values: Mapping[str, Any], once: set[str]) -> Goal:
     """The goal that the resource is there with the fields that options set; one that is selected by its id is not created."""
     fields = {field: values[option] for option, field in kind.fields.items() if values.get(option) is not None}
-    changes = {kind.wrapper: {name: fields[name] for name in kind.changeable.values() if name in fields}}
+    nulls = {field: None for option, field in kind.changeable.items() if values.get(option) == NEVER}
+    changes = {kind.wrapper: {name: fields[name] for name in kind.changeable.values() if name in fields} | nulls}
+    created = {field: value for field, value in fields.items() if field not in nulls}
     parts = {name: part for option, each in kind.parts.items() for name, part in each[values[option]].items()}
     requests = {
-        CREATE: ResourceRequest("POST", find.segments, {kind.wrapper: {**find.match, **fields}, **parts}),
+        CREATE: ResourceRequest("POST", find.segments, {kind.wrapper: {**find.match, **created}, **parts}),
         CHANGE: ResourceRequest("PATCH", _item(kind, find.segments), changes),
     }
-    if find.selector == "id":
+    is_selected_only = find.selector == "id" or bool(values.get("new_name"))
+    if is_selected_only:
         del requests[CREATE]
     return Goal(
-        CHANGE if find.selector == "id" else ENSURE,
+        CHANGE if is_selected_only else ENSURE,
         requests,
         find,
         values["wait"],
@@ -206,6 +217,10 @@ def _time(option: str, value: datetime | timedelta, now: datetime, is_future: bo
     if (time <= now) == is_future:
         side = "future" if is_future else "past"
         raise InvalidOption(option, f"must be in the {side}, and it is {now:%Y-%m-%dT%H:%M:%SZ} now")
+    if is_future and time > now + LONGEST_LIFE:
+        raise InvalidOption(
+            option, f"must be at most {LONGEST_LIFE.days} days ahead, and it is {now:%Y-%m-%dT%H:%M:%SZ} now"
+        )
     return time.isoformat().replace("+00:00", "Z")
 
 

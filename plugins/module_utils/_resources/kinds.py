@@ -65,15 +65,21 @@ PROJECT = Kind(
     plural="projects",
     wrapper="project",
     result="project",
-    changeable={"name": "name", "history_retention": "history_retention_seconds", "settings": "settings"},
+    changeable={
+        "name": "name",
+        "history_retention": "history_retention_seconds",
+        "settings": "settings",
+        "default_compute": "default_endpoint_settings",
+    },
     fixed={"region_id": "region_id", "pg_version": "pg_version", "org_id": "org_id"},
+    initial={"first_branch": "branch"},
 )
 BRANCH = Kind(
     plural="branches",
     wrapper="branch",
     result="branch",
     parents=("project",),
-    changeable={"expires_at": "expires_at", "protected": "protected"},
+    changeable={"new_name": "name", "expires_at": "expires_at", "protected": "protected"},
     fixed={"parent": "parent_id"},
     initial={"from_timestamp": "parent_timestamp", "from_lsn": "parent_lsn", "init_source": "init_source"},
     references=("parent",),
@@ -114,6 +120,9 @@ COMPUTE = Kind(
         "min_cu": "autoscaling_limit_min_cu",
         "max_cu": "autoscaling_limit_max_cu",
         "suspend_timeout": "suspend_timeout_seconds",
+        "name": "name",
+        "settings": "settings",
+        "disabled": "disabled",
     },
     references=("branch",),
     actions={

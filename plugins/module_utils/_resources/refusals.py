@@ -29,10 +29,16 @@ def refusal_of(client: Client, goal: Goal, request: ResourceRequest) -> Refusal 
 
 
 def branch_refusal(client: Client, find: Find, body: Mapping[str, Any] | None) -> Refusal | None:
-    """Why a branch cannot be deleted, by a request without a C(body)."""
-    if body is not None:
-        return None
+    """Why a branch cannot be deleted, by a request without a C(body), or renamed."""
     listed = list_resources(client, find.segments, find.field).items
+    if body is not None:
+        name = fields_of(body, {}).get("name")
+        others = [each for each in listed if each.get("name") == name and not contains(each, find.match)]
+        if name == find.match.get("name", name) or not others:
+            return None
+        return Refusal(
+            InvalidOption("new_name", f"there is another branch of this name, {label_of(others[0])}"), "deletes it"
+        )
     present = [branch for branch in listed if own_state(branch) not in (ABSENT, DELETING)]
     for branch in (branch for branch in present if contains(branch, find.match)):
         children = [_name_of(each) for each in present if each.get("parent_id") == branch.get("id")]
