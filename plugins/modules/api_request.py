@@ -46,7 +46,10 @@ options:
     description: Query parameters. Values are strings, numbers, booleans, or lists of them.
     type: dict
   body:
-    description: JSON object to send. Required for PATCH and PUT.
+    description:
+      - JSON object to send. Required for PATCH and PUT.
+      - ansible-core up to 2.18 turns a number that a template computes, such as V("{{ hours * 3600 }}"), into text. Let a template return the whole
+        dictionary instead, or set a variable to the number first.
     type: dict
   status_code:
     description:

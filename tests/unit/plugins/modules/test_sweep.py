@@ -232,6 +232,13 @@ class TestKeep:
         create(sandbox, "pr-b", parent_id=create(sandbox, "pr-a"))
         assert names(task(client, **ANY_AGE, keep=["pr-b"])) == []
 
+    def test_a_name_that_ends_with_white_space_stays(
+        self, sandbox: Sandbox, client: Client, ids: dict[str, str]
+    ) -> None:
+        sandbox.api("PATCH", f"{BRANCHES}/{ids['pr-1']}", {"branch": {"name": "pr-1 "}})
+        for keep in ("pr-1", "pr-1 "):
+            assert names(task(client, check_mode=True, **ALL_OLD, keep=[keep])) == ["pr-3", "pr-2"]
+
     @pytest.mark.parametrize(
         "keep",
         [
@@ -289,6 +296,15 @@ class TestUnusedFor:
         self.used(sandbox, ids, ("pr-1", unknown))
         ages = [names(task(client, check_mode=True, **ALL_OLD, unused_for=age)) for age in ("9d", "11d")]
         assert ages == [["pr-3", "pr-2", "pr-1"], []]
+
+    def test_a_branch_whose_creation_is_not_known_stays(
+        self, sandbox: Sandbox, client: Client, ids: dict[str, str]
+    ) -> None:
+        [main, first, *others] = sandbox.api("GET", BRANCHES)["branches"]
+        self.used(sandbox, ids, *((name, first["created_at"]) for name in ids))
+        branches = [main, {**first, "created_at": "0001-01-01T00:00:00Z"}, *others]
+        sandbox.fault("status", status=200, method="GET", path=BRANCHES, body={"branches": branches})
+        assert names(task(client, check_mode=True, **ALL_OLD, unused_for="2d")) == ["pr-3", "pr-2"]
 
     def test_older_than_counts_as_well(self, sandbox: Sandbox, client: Client, ids: dict[str, str]) -> None:
         create(sandbox, "pr-9")
