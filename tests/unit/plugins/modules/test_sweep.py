@@ -167,6 +167,24 @@ def test_the_failure_says_what_was_not_deleted_and_why(sandbox: Sandbox, client:
     assert "pr-1 is in use" in result["msg"]
 
 
+def test_the_parent_of_a_branch_that_is_refused_is_not_tried(sandbox: Sandbox, client: Client) -> None:
+    """Some services delete a branch along with its parent."""
+    child = create(sandbox, "pr-b", parent_id=create(sandbox, "pr-a"))
+    sandbox.fault("status", status=422, method="DELETE", path=f"{BRANCHES}/{child}", times=None)
+    result = failed(client, **ANY_AGE)
+    assert writes(sandbox) == [f"DELETE {BRANCHES}/{child}"]
+    assert [each["name"] for each in result["failure"]["remaining"]] == ["pr-b", "pr-a"]
+    assert result["failure"]["remaining"][1]["reason"] == "pr-b was created from it, and is left."
+
+
+def test_a_branch_that_somebody_else_deletes_at_the_same_moment_is_no_change(sandbox: Sandbox, client: Client) -> None:
+    branch = create(sandbox, "pr-1")
+    sandbox.fault("status", status=404, method="GET", path=f"{BRANCHES}/{branch}", skip=1, times=None)
+    sandbox.fault("status", status=200, method="GET", path=BRANCHES, skip=1, times=None, body={"branches": []})
+    result = task(client, **ANY_AGE)
+    assert (result["changed"], result["branches"], writes(sandbox)) == (False, [], [])
+
+
 def test_a_key_that_is_revoked_stops_the_sweep(sandbox: Sandbox, client: Client, ids: dict[str, str]) -> None:
     sandbox.fault("status", status=401, method="DELETE", path=f"{BRANCHES}/{ids['pr-2']}", times=None)
     result = failed(client, **ALL_OLD)
