@@ -13,6 +13,8 @@ from ansible_collections.clouddb.control.plugins.module_utils._http.client impor
 from ansible_collections.clouddb.control.plugins.module_utils._resources import sweep
 from ansible_collections.clouddb.control.tests.unit.support.resource_task import SHOP, failing, task, writes
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
+from ansible_collections.clouddb.control.tests.unit.support.scripted_client import Serve
+from ansible_collections.clouddb.control.tests.unit.support.scripted_service import reply
 
 BRANCHES = f"/projects/{SHOP}/branches"
 ALL_OLD = {"module": "branch", "name_pattern": "pr-*", "state": "absent"}
@@ -330,6 +332,13 @@ class TestUnusedFor:
         options = {**ALL_OLD, "unused_for": "1d"}
         assert "pr-9" in names(task(client, check_mode=True, **options))
         assert "pr-9" not in names(task(client, check_mode=True, **options, older_than="7d"))
+
+    @pytest.mark.parametrize("check_mode", [True, False])
+    def test_without_a_date_nothing_is_deleted(self, serve: Serve, check_mode: bool) -> None:
+        branch = {"id": "br-1", "name": "pr-1", "created_at": "2026-11-01T08:00:00Z"}
+        replies = [{"project": {"id": SHOP}}, {"branches": [branch]}, {"endpoints": []}]
+        options = {**ALL_OLD, "project": SHOP, "unused_for": "1d", "check_mode": check_mode}
+        assert failing(serve(*map(reply, replies)).client, **options) == {"kind": "unexpected_response"}
 
     def test_computes_that_cannot_be_listed_delete_nothing(self, sandbox: Sandbox, client: Client, ids: Any) -> None:
         sandbox.fault("status", status=403, method="GET", path=f"/projects/{SHOP}/endpoints", times=None)
