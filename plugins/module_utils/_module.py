@@ -29,7 +29,7 @@ from ._errors import ClouddbError, InvalidOption
 from ._http.client import Client
 from ._http.connection import CONNECTION_OPTIONS, connection_from
 from ._http.session import REQUESTS_IMPORT_ERROR, missing_requests
-from ._options import NOT_CREATED_ID, NOT_CREATED_KEY_ID, as_text, not_blank
+from ._options import NOT_CREATED_ID, NOT_CREATED_KEY_ID, as_text, not_blank, require_name, require_number
 from ._secrets import Masker, encodings, masked, masked_text, may_hold_secrets
 from ._untrusted import MAX_MESSAGE_LENGTH, displayable, walk
 
@@ -75,7 +75,7 @@ class ControlModule(AnsibleModule):
         masker = Masker()
         end: Callable[..., None] = self.fail_json
         try:
-            _check_given(self.given, self.argument_spec)
+            _check_given(self.given, self.argument_spec, self.check_mode)
             connection = connection_from(self.params)
             # The option may have had white space around it, which the censored value would then have too.
             if connection.api_key:
@@ -172,9 +172,9 @@ def _lacks_value(value: Any) -> bool:
     return value is None or value == ""
 
 
-def _check_given(given: Mapping[str, Any], specs: Mapping[str, Mapping[str, Any]]) -> None:
+def _check_given(given: Mapping[str, Any], specs: Mapping[str, Mapping[str, Any]], check_mode: bool) -> None:
     """Raise InvalidOption for an option that is given as null or blank, or as a list with such a value, or with a required
-    suboption that is null, and for what is no text where text is required.
+    suboption that is null, and for what is no text, name or number where one is required.
 
     Ansible treats null as if the option were omitted: a variable without a value would select everything. Only where an
     omitted option can mean nothing else, null is the same: for optional connection options, and permissions of files.
@@ -190,19 +190,25 @@ def _check_given(given: Mapping[str, Any], specs: Mapping[str, Mapping[str, Any]
             raise InvalidOption(option, "must not contain null. Leave out items without a value.")
         if not is_of_files and option not in CONNECTION_OPTIONS:
             not_blank(given, option)
-            _require_text(option, value, spec)
+            _require_as_written(option, value, spec, check_mode)
         entries = [entry for entry in (value if isinstance(value, list) else [value]) if isinstance(entry, dict)]
         for name, suboption in spec.get("options", {}).items():
             if suboption.get("required") and any(entry.get(name, "") is None for entry in entries):
                 raise InvalidOption(option, f"{name} must not be null. Set a value.")
             for entry in entries:
-                _require_text(option, entry.get(name), suboption, name)
+                _require_as_written(option, entry.get(name), suboption, check_mode, name)
 
 
-def _require_text(option: str, value: Any, spec: Mapping[str, Any], field: str = "") -> None:
-    """Raise InvalidOption if Ansible would turn the value into a text, which may not be the one that was written."""
+def _require_as_written(option: str, value: Any, spec: Mapping[str, Any], check_mode: bool, field: str = "") -> None:
+    """Raise InvalidOption if Ansible would turn the value into one that may not have been written, or if a text is no name."""
     is_list = spec["type"] == "list" and isinstance(value, list)
-    if (spec["elements"] if spec["type"] == "list" else spec["type"]) in ("str", "path"):
-        for item in value if is_list else [value]:
-            if item is not None:
-                as_text(option, item, field)
+    type_name = spec["elements"] if spec["type"] == "list" else spec["type"]
+    for item in value if is_list else [value]:
+        if item is None:
+            continue
+        if type_name in ("int", "float"):
+            require_number(option, item, field)
+        elif type_name in ("str", "path"):
+            text = as_text(option, item, field)
+            if type_name == "str":
+                require_name(option, text, check_mode, field)

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Mapping
 from datetime import date
 from typing import Any
@@ -16,6 +17,8 @@ MAX_SECONDS = 31_536_000
 # In check mode, the ids of what only an earlier task would create, see ControlModule._load_params(). No real id equals them.
 NOT_CREATED_ID = "(not created)"
 NOT_CREATED_KEY_ID = 0
+# No path can have the first two as a segment. Templates make the others of what has no value.
+_NO_NAMES = frozenset({".", "..", "None", "null", NOT_CREATED_ID})
 
 
 def integer(params: Mapping[str, Any], option: str, smallest: int, largest: int | None = None) -> Any:
@@ -26,6 +29,38 @@ def integer(params: Mapping[str, Any], option: str, smallest: int, largest: int 
         valid = f"{smallest} or more" if largest is None else f"from {smallest} to {largest}"
         raise InvalidOption(option, f"must be {valid}, not {value}")
     return value
+
+
+def require_number(option: str, value: object, field: str = "") -> None:
+    """Raise InvalidOption for a boolean, which Ansible takes for 0 or 1, and for what is not finite. Other values are Ansible's to check."""
+    if isinstance(value, bool):
+        raise InvalidOption(option, f"{field} must be a number, not the boolean {str(value).lower()}.".lstrip())
+    try:
+        is_finite = math.isfinite(float(value))  # type: ignore[arg-type]
+    except (OverflowError, TypeError, ValueError):
+        return
+    if not is_finite:
+        raise InvalidOption(option, f"{field} must be a finite number, not {value}.".lstrip())
+
+
+def require_name(option: str, text: str, check_mode: bool, field: str = "") -> None:
+    """Raise InvalidOption for a text that is no name. In check mode, an earlier task would provide what has no value."""
+    if text in _NO_NAMES and (text.startswith(".") or not check_mode):
+        reason = (
+            "cannot be a name or an id"
+            if text.startswith(".")
+            else "stands for a missing value. Check the variable in it"
+        )
+        raise InvalidOption(option, f"{field} '{text}' {reason}".lstrip())
+
+
+def require_trimmed(params: Mapping[str, Any], *options: str) -> None:
+    """Raise InvalidOption for the name of something new with white space at its ends: services remove it, and nobody can see it."""
+    for option in options:
+        name = params.get(option)
+        if isinstance(name, str) and name != name.strip():
+            problem = f"{name!r} has white space at its ends. Remove it, for example with the filter trim."
+            raise InvalidOption(option, problem)
 
 
 def not_blank(params: Mapping[str, Any], option: str) -> Any:

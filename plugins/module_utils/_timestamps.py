@@ -21,6 +21,7 @@ MAX_BARE_AGE = 9_999_999
 BEGINNING = datetime(2000, 1, 1, tzinfo=timezone.utc)
 
 _TIMESTAMP = r"(\d{4}-\d\d-\d\d)(?:[Tt ](\d\d:\d\d)(?::(\d\d)(?:[.,](\d+))?)?)?\s*([Zz]|[+-]\d\d(?::?\d\d)?)?"
+_OFFSET = r":\d\d\S*\s*([Zz]|[+-]\d\d(:?\d\d)?)$"
 _AGE = r"(\d+(?:\.\d+)?)\s*([smhdw])"
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
@@ -100,13 +101,33 @@ def duration(params: Mapping[str, Any], option: str, zero: bool = True, largest:
     return value
 
 
-def moment(params: Mapping[str, Any], option: str) -> datetime | timedelta | None:
-    """The option's ISO 8601 timestamp or age (text or a number of seconds), which may be None."""
+def whole_seconds(params: Mapping[str, Any], option: str, *others: int) -> int | None:
+    """The option's whole seconds, as of duration(), or one of the numbers in C(others); None if it is not set."""
+    value = params.get(option)
+    if value is None or (not isinstance(value, bool) and str(value).strip() in map(str, others)):
+        return None if value is None else int(value)
+    seconds = duration(params, option)
+    if seconds % 1:
+        # 0 means something else, such as no history.
+        raise InvalidOption(option, f"must be a whole number of seconds, not '{value}'")
+    return int(seconds)
+
+
+def moment(params: Mapping[str, Any], option: str, needs_offset: bool = False) -> datetime | timedelta | None:
+    """The option's ISO 8601 timestamp or age (text or a number of seconds), which may be None.
+
+    With C(needs_offset), a timestamp without one is refused: who has written it may have meant another time than UTC.
+    """
     if params.get(option) is None:
         return None
     text = str(params[option])
     try:
-        return parse_timestamp(text)
+        time = parse_timestamp(text)
+        if needs_offset and not re.search(_OFFSET, text.strip()):
+            example = f"{time:%Y-%m-%dT%H:%M:%S}"
+            problem = f"'{text}' has no offset from UTC. Write '{example}Z' for UTC, or for example '{example}+01:00', in quotes"
+            raise InvalidOption(option, problem)
+        return time
     except ValueError:
         age = parse_age(text)
     is_bare = text.strip()[-1:] not in ("s", "m", "h", "d", "w")

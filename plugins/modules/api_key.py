@@ -209,7 +209,7 @@ from ..module_utils._files.secret_file import dest_from
 from ..module_utils._http.client import Client
 from ..module_utils._keys.ensure import absent, present
 from ..module_utils._keys.scope import SCOPE_OPTIONS, scope_from
-from ..module_utils._options import NOT_CREATED_KEY_ID, integer
+from ..module_utils._options import NOT_CREATED_KEY_ID, integer, require_trimmed
 
 
 def run(
@@ -221,6 +221,7 @@ def run(
     scope = scope_from(params)
     if params["state"] == "absent":
         return absent(client, params["id"], params["name"], scope, params["allow_multiple"], check_mode)
+    require_trimmed(params, "name")
     dest = dest_from(params, set_attributes, check_mode)
     if params["regenerate"] == "if_lost" and dest is None:
         problem = "if_lost requires dest. Set dest, or use regenerate: always to replace the key every time."

@@ -46,7 +46,10 @@ options:
     description: Query parameters. Values are strings, numbers, booleans, or lists of them.
     type: dict
   body:
-    description: JSON object to send. Required for PATCH and PUT.
+    description:
+      - JSON object to send. Required for PATCH and PUT.
+      - ansible-core up to 2.18 turns a number that a template computes, such as V("{{ hours * 3600 }}"), into text. Let a template return the whole
+        dictionary instead, or set a variable to the number first.
     type: dict
   status_code:
     description:
@@ -271,7 +274,7 @@ def _run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[st
     goal = goal_from(params, check_mode)
     if goal.intent == READ:
         return read(client, goal, params["all_pages"], check_mode)
-    return reach(client, goal, None if check_mode else Waiting(client, limits, lock_timeout))
+    return reach(client, goal, Waiting(client, limits, lock_timeout), check_mode)
 
 
 def main() -> None:

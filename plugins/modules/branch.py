@@ -32,6 +32,10 @@ options:
     description:
       - Pattern of the names of the branches to delete, such as V(pr-*), with V(*), V(?) or V([]) as in a shell. Instead of O(name), with O(state=absent).
       - The default branch, protected branches and branches that others were created from are never deleted.
+      - Branches that were created from another one that matches are deleted before it. Each branch is looked at again immediately before it is
+        deleted. It stays if it was renamed, protected or made the default branch meanwhile, and the task warns.
+      - If a branch cannot be deleted, the task goes on with the others, and fails at the end. RV(failure) has the branches that are left in
+        C(remaining), and RV(branches) those that were deleted.
       - If no branch matches, the task warns.
     type: str
   parent:
@@ -41,8 +45,15 @@ options:
     description:
       - Time at which the service deletes the branch, such as V(2026-12-24T00:00:00Z), or how long it keeps the branch from now on, such as V(7d).
       - A duration sets the time of a new branch, or of one that has none. A branch that has one keeps it, so that the next run changes nothing.
-      - A time in the past is refused. If not set, it stays as it is.
+      - V(never) removes it.
+      - It must be in the future, and at most 30 days ahead. A time without an offset from UTC, or a date alone, is refused. If not set, it stays as it
+        is.
     type: raw
+  new_name:
+    description:
+      - New name of the branch O(name), which must exist. If only a branch of the new name exists, it has been renamed, and nothing changes.
+    type: str
+    version_added: 2.1.0
   protected:
     description: Whether the branch is protected from deletion. If not set, it stays as it is.
     type: bool
@@ -56,6 +67,7 @@ options:
     description:
       - Time of the data of O(parent) that a new branch starts with, for example V(2026-12-24T00:00:00Z), or its age, such as V(2h). If not set, the
         present.
+      - A time without an offset from UTC, or a date alone, is refused.
       - It matters for a new branch only.
     type: raw
   from_lsn:
@@ -70,11 +82,25 @@ options:
     type: bool
     choices: [true]
   older_than:
-    description: Minimum age of the branches that O(name_pattern) deletes, in seconds or with a unit, such as V(24h). If not set, V(7d). Ages are by the
-      service's clock. If its responses have no C(Date) header, nothing is deleted for its age, and the task fails.
+    description: Minimum age of the branches that O(name_pattern) deletes, in seconds or with a unit, such as V(24h). If not set, V(7d), or V(0) with
+      O(unused_for). Ages are by the service's clock. If its responses have no C(Date) header, nothing is deleted for its age, and the task fails.
     type: raw
+  unused_for:
+    description:
+      - Minimum time since the last activity of the computes of the branches that O(name_pattern) deletes, in seconds or with a unit, such as V(48h).
+      - A branch without a known activity counts as used when it was created.
+    type: raw
+    version_added: 2.1.0
+  keep:
+    description:
+      - List of names or patterns of branches that O(name_pattern) does not delete, such as those of open pull requests. It may be empty.
+      - Names are compared without white space at their ends. Anything but a list of texts is refused, so that a variable without a value deletes nothing.
+    type: raw
+    version_added: 2.1.0
   max_deletions:
-    description: Maximum number of branches that O(name_pattern) deletes. If more match, the task warns.
+    description:
+      - Maximum number of branches that O(name_pattern) deletes. If more match, the task warns.
+      - It is the maximum of a task on one host. On several hosts, set C(run_once).
     type: int
     default: 10
 seealso:
@@ -123,6 +149,13 @@ EXAMPLES = r"""
     name: next
     default: true
 
+- name: Keep a branch that would expire, under a name of its own
+  clouddb.control.branch:
+    project: shop
+    name: pr-42
+    new_name: demo
+    expires_at: never
+
 - name: Delete the branch of a closed pull request
   clouddb.control.branch:
     project: shop
@@ -135,6 +168,16 @@ EXAMPLES = r"""
     name_pattern: pr-*
     state: absent
     older_than: 7d
+  run_once: true
+
+- name: Delete the branches that nobody has used for two days, except those of open pull requests
+  clouddb.control.branch:
+    project: shop
+    name_pattern: pr-*
+    state: absent
+    unused_for: 2d
+    keep: [pr-41, pr-42]
+  run_once: true
 """
 
 RETURN = r"""
@@ -151,7 +194,7 @@ branch:
     protected: false
     current_state: ready
 branches:
-  description: The branches that were deleted, or would be in check mode.
+  description: The branches that were deleted, in this order, or would be in check mode.
   returned: when O(name_pattern) is set
   type: list
   elements: dict
@@ -185,14 +228,16 @@ failure:
 """
 
 from collections.abc import Mapping
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, Union
 
 from ansible_collections.clouddb.control.plugins.module_utils._module import ControlModule
 
 from ..module_utils._errors import InvalidOption
 from ..module_utils._http.client import Client
+from ..module_utils._options import require_trimmed
 from ..module_utils._projects import PROJECT_OPTIONS
-from ..module_utils._resources.declared import STATE_OPTIONS, declare
+from ..module_utils._resources.declared import LONGEST_LIFE, NEVER, STATE_OPTIONS, declare
 from ..module_utils._resources.kinds import BRANCH
 from ..module_utils._resources.sweep import sweep
 from ..module_utils._timestamps import moment
@@ -204,20 +249,35 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
         if params["state"] == "present":
             raise InvalidOption("name_pattern", "requires state: absent. To create or change a branch, set name.")
         return sweep(params, client, check_mode)
-    if params["older_than"] is not None:
-        raise InvalidOption("older_than", "requires name_pattern, such as pr-*, and state: absent.")
+    for option in ("older_than", "unused_for", "keep"):
+        if params[option] is not None:
+            raise InvalidOption(option, "requires name_pattern, such as pr-*, and state: absent.")
+    require_trimmed(params, "new_name")
+    if params["new_name"] is not None and params["state"] == "absent":
+        raise InvalidOption("new_name", "requires state: present. To delete the branch, set its present name.")
     fields = {
-        "expires_at": moment(params, "expires_at"),
-        "from_timestamp": moment(params, "from_timestamp"),
+        "expires_at": _expiration(params),
+        "from_timestamp": moment(params, "from_timestamp", needs_offset=True),
         "init_source": "schema-only" if params["schema_only"] else None,
     }
     return declare(BRANCH, {**params, **fields}, client, check_mode)
+
+
+def _expiration(params: Mapping[str, Any]) -> Union[datetime, timedelta, str, None]:
+    """The time or the age in C(expires_at), NEVER, or None. Raises InvalidOption."""
+    if params["expires_at"] == NEVER:
+        return NEVER
+    value = moment(params, "expires_at", needs_offset=True)
+    if isinstance(value, timedelta) and not timedelta(0) < value <= LONGEST_LIFE and params["state"] == "present":
+        raise InvalidOption("expires_at", f"must be in the future, and at most {LONGEST_LIFE.days} days ahead")
+    return value
 
 
 def main() -> None:
     ControlModule(
         argument_spec={
             "name": {"type": "str"},
+            "new_name": {"type": "str"},
             "name_pattern": {"type": "str"},
             "parent": {"type": "str"},
             "expires_at": {"type": "raw"},
@@ -228,11 +288,13 @@ def main() -> None:
             "schema_only": {"type": "bool", "default": False},
             "default": {"type": "bool", "choices": [True]},
             "older_than": {"type": "raw"},
+            "unused_for": {"type": "raw"},
+            "keep": {"type": "raw"},
             "max_deletions": {"type": "int", "default": 10},
             **PROJECT_OPTIONS,
             **STATE_OPTIONS,
         },
-        mutually_exclusive=[("name", "name_pattern"), ("from_timestamp", "from_lsn")],
+        mutually_exclusive=[("name", "name_pattern"), ("new_name", "name_pattern"), ("from_timestamp", "from_lsn")],
         required_one_of=[("name", "name_pattern")],
     ).run(run)
 

@@ -34,6 +34,7 @@ options:
     type: str
   timestamp:
     description: Time of the data of O(source), such as V(2026-12-24T00:00:00Z), or its age, such as V(2h). If not set, the present.
+      A time without an offset from UTC, or a date alone, is refused.
     type: raw
   lsn:
     description: Log sequence number of the data of O(source), instead of O(timestamp).
@@ -120,6 +121,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._module import Con
 
 from ..module_utils._errors import InvalidOption
 from ..module_utils._http.client import Client
+from ..module_utils._options import require_trimmed
 from ..module_utils._projects import PROJECT_OPTIONS
 from ..module_utils._resources.declared import ACTION_OPTIONS, declare
 from ..module_utils._resources.kinds import BRANCH_RESTORE
@@ -128,7 +130,8 @@ from ..module_utils._timestamps import moment
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
     """Returns the result of the task."""
-    timestamp, source = moment(params, "timestamp"), params["source"]
+    require_trimmed(params, "preserve_as")
+    timestamp, source = moment(params, "timestamp", needs_offset=True), params["source"]
     is_earlier = timestamp is not None or params["lsn"] is not None
     if source == params["name"] and not is_earlier:
         raise InvalidOption("source", "is the branch itself. Set timestamp or lsn, or another source.")

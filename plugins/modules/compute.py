@@ -48,7 +48,7 @@ options:
   min_cu:
     description:
       - Minimum size of the compute, in compute units, such as V(0.25). If not set, it stays as it is, or the service decides.
-      - This option, O(max_cu) and O(suspend_timeout) require O(state=present).
+      - This option, and all others that change the compute, require O(state=present).
     type: float
   max_cu:
     description: Maximum size up to which the service scales the compute, in compute units. If not set, it stays as it is, or the service decides.
@@ -59,6 +59,18 @@ options:
       - V(0) means the default of the service, and V(-1) never. If not set, it stays as it is, or is the default.
       - The service bounds it, and some plans do not allow to change it. If the service ignores it, the task warns.
     type: raw
+  name:
+    description: Name of the compute, which does not select it. If not set, it stays as it is.
+    type: str
+    version_added: 2.1.0
+  pg_settings:
+    description: Postgres settings of the compute, by name. Only those that are given are compared and changed. The service lists which it accepts.
+    type: dict
+    version_added: 2.1.0
+  disabled:
+    description: Whether connections to the compute are refused. If not set, it stays as it is.
+    type: bool
+    version_added: 2.1.0
 notes:
   - If several hosts create the compute of type V(read_write) at the same time, it is created once. The service allows several of type
     V(read_only), so set C(run_once) for these.
@@ -149,36 +161,30 @@ from ansible_collections.clouddb.control.plugins.module_utils._module import Con
 
 from ..module_utils._errors import InvalidOption
 from ..module_utils._http.client import Client
-from ..module_utils._options import identifier
+from ..module_utils._options import identifier, require_trimmed
 from ..module_utils._projects import PROJECT_OPTIONS
 from ..module_utils._resources.declared import STATE_OPTIONS, declare
 from ..module_utils._resources.kinds import COMPUTE
-from ..module_utils._timestamps import duration
+from ..module_utils._timestamps import whole_seconds
 
 # As the published API document has it.
-NEVER = "-1"
+NEVER = -1
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
     """Returns the result of the task."""
     identifier(params, "id")
-    for option in COMPUTE.changeable:
+    for option in ("min_cu", "max_cu", "suspend_timeout", "name", "pg_settings", "disabled"):
         if params[option] is not None and params["state"] != "present":
             problem = f"requires state: present. To change it and set state: {params['state']}, use two tasks."
             raise InvalidOption(option, problem)
-    return declare(COMPUTE, {**params, "suspend_timeout": _seconds(params)}, client, check_mode)
-
-
-def _seconds(params: Mapping[str, Any]) -> Any:
-    """The whole seconds in C(suspend_timeout), which may be None. Raises InvalidOption."""
-    value = params["suspend_timeout"]
-    if value is None or str(value).strip() == NEVER:
-        return value and int(value)
-    seconds = duration(params, "suspend_timeout")
-    if seconds % 1:
-        # 0 would be the default.
-        raise InvalidOption("suspend_timeout", f"must be a whole number of seconds, not '{value}'")
-    return int(seconds)
+    require_trimmed(params, "name")
+    pg_settings = params["pg_settings"]
+    values = {
+        "suspend_timeout": whole_seconds(params, "suspend_timeout", NEVER),
+        "settings": None if pg_settings is None else {"pg_settings": pg_settings},
+    }
+    return declare(COMPUTE, {**params, **values}, client, check_mode)
 
 
 def main() -> None:
@@ -191,6 +197,9 @@ def main() -> None:
             "min_cu": {"type": "float"},
             "max_cu": {"type": "float"},
             "suspend_timeout": {"type": "raw"},
+            "name": {"type": "str"},
+            "pg_settings": {"type": "dict"},
+            "disabled": {"type": "bool"},
             **PROJECT_OPTIONS,
             **STATE_OPTIONS,
             "state": {"type": "str", "choices": states, "default": "present"},

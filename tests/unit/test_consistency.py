@@ -165,6 +165,14 @@ def test_wait_group_has_every_module_that_waits() -> None:
     assert sorted(read_yaml("meta/runtime.yml")["action_groups"]["wait"]) == waiting
 
 
+@pytest.mark.parametrize(("group", "options"), [("project", {"project"}), ("branch", {"project", "branch"})])
+def test_a_group_has_every_module_that_takes_its_options(group: str, options: set[str]) -> None:
+    """Other modules would refuse them, and fail."""
+    taking = [name for name in MODULES if options <= module_arguments(name)["argument_spec"].keys()]
+    assert sorted(read_yaml("meta/runtime.yml")["action_groups"][group]) == taking
+    assert ROTATION_MODULES.isdisjoint(taking)
+
+
 def test_an_option_with_an_id_may_lack_a_value_in_check_mode() -> None:
     """An earlier task may create what it names; no task creates an organization or a region."""
     users = {option for name in {*MODULES} - ROTATION_MODULES for option in module_arguments(name)["argument_spec"]}

@@ -11,7 +11,7 @@ from .errors import UnexpectedResponse
 from .session import Request
 
 # The ids that are used in paths, file names, host names and events.
-ID_FIELDS = ("id", "project_id", "branch_id", "endpoint_id")
+ID_FIELDS = ("id", "project_id", "branch_id", "endpoint_id", "parent_id")
 
 
 class Response(NamedTuple):

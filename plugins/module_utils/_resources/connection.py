@@ -14,9 +14,9 @@ from .._http.errors import NotFound
 from .._http.response import Response
 from .._lists import ResourceNotFound, list_resources, there_is_no
 from .._options import NOT_CREATED_ID
-from .._projects import project_id_from
+from .._projects import branch_id_from, project_id_from
 from .kinds import COMPUTE
-from .lookup import branch_id_from, label_of
+from .lookup import label_of
 from .state import ABSENT, DELETING, own_state
 
 SCHEMES = ("postgres", "postgresql")

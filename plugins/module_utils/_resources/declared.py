@@ -10,15 +10,20 @@ from typing import Any
 
 from .._errors import ClouddbError, InvalidOption, Result, will_fail
 from .._http.client import Client
+from .._http.errors import RequestFailed
 from .._lists import ResourceNotFound, list_resources
+from .._operations.operations import time_of_creation
 from .._operations.wait import WAIT_OPTIONS, limits_from
-from .._options import NOT_CREATED_ID
-from .._projects import add_organizations, project_id_from, query_of
+from .._options import NOT_CREATED_ID, require_trimmed
+from .._projects import add_organizations, branch_id_from, checked_query, project_id_from
+from .._untrusted import displayable
+from .compare import contains
 from .engine import reach
-from .goal import ACT, CHANGE, CREATE, DELETE, ENSURE, Find, Goal, ResourceRequest
-from .kinds import Action, Kind
-from .lookup import branch_id_from
+from .goal import ACT, CHANGE, CREATE, DELETE, ENSURE, Action, Find, Goal, ResourceRequest
+from .kinds import Kind
+from .lookup import label_of
 from .outcome import result_of
+from .state import ABSENT, DELETING, own_state
 from .waiting import Waiting
 
 ACTION_OPTIONS: dict[str, dict[str, Any]] = {"wait": {"type": "bool", "default": True}, **WAIT_OPTIONS}
@@ -27,15 +32,26 @@ STATE_OPTIONS: dict[str, dict[str, Any]] = {
     **ACTION_OPTIONS,
 }
 
+# In an option with a time, what removes it.
+NEVER = "never"
+# As the published API document bounds C(expires_at).
+LONGEST_LIFE = timedelta(days=30)
+
 
 def declare(kind: Kind, params: Mapping[str, Any], client: Client, check_mode: bool) -> Result:
     """The result of the module about this kind of resource. Raises what reach() raises, and ResourceNotFound."""
     is_absent = params["state"] == "absent"
+    is_selected_only = params["state"] != "present" or params.get("id") or params.get("new_name")
+    if kind.identity.get("name") == "name" and not is_selected_only:
+        require_trimmed(params, "name")
     waiting = Waiting(client, limits_from(params))
     bounded = waiting.bounded_client()
     result = result_of()
     try:
-        goal, *further = _goals(kind, params, bounded, may_be_missing=check_mode and not is_absent)
+        may_be_missing = check_mode and not is_absent
+        segments, query = list_of(kind, params, bounded, may_be_missing)
+        ids = _ids(kind, params, bounded, segments, may_be_missing)
+        goal, *further = _goals(kind, {**params, **ids}, bounded.service_now(), segments, query)
         result = reach(client, goal, waiting, check_mode)
         is_new = result["changed"] and result["request"]["method"] == "POST"
         if is_new and not kind.is_unique and not check_mode:
@@ -44,7 +60,7 @@ def declare(kind: Kind, params: Mapping[str, Any], client: Client, check_mode: b
             if not (is_new and action.intent == ACT):
                 # What an earlier request showed is not observed again.
                 result = _together(result, reach(client, action, waiting, check_mode, result["object"]), is_new)
-        result["warnings"] += not_created(kind, goal.find, params)
+        result["warnings"] += not_created(params, segments, ids)
     except ResourceNotFound as error:
         if not is_absent:
             raise
@@ -65,15 +81,16 @@ def info(kind: Kind, name: str, params: Mapping[str, Any], client: Client, check
     In check mode, what an earlier task would create has none. Raises what Client raises, and ResourceNotFound.
     """
     segments, query = list_of(kind, params, client, may_be_missing=check_mode)
-    branch_id = None
+    ids = {}
     if "branch" not in kind.parents and params.get("branch"):
-        branch_id = branch_id_from(params["branch"], client, segments[1], may_be_missing=check_mode)
+        ids["branch"] = branch_id_from(params["branch"], client, segments[1], may_be_missing=check_mode)
+    branch_id = ids.get("branch")
     is_created = NOT_CREATED_ID not in (*segments, branch_id)
     items = list_resources(client, segments, kind.plural, query).items if is_created else []
     return {
         "changed": False,
         name: [each for each in items if branch_id in (None, each.get("branch_id"))],
-        "warnings": missing_project(segments, params),
+        "warnings": not_created(params, segments, ids),
     }
 
 
@@ -110,29 +127,42 @@ def _together(first: Result, second: Result, is_new: bool) -> Result:
     }
 
 
-def _goals(kind: Kind, params: Mapping[str, Any], client: Client, may_be_missing: bool) -> list[Goal]:
-    """The goal that the options describe, and those of the actions that options ask for beside C(state).
-
-    With C(may_be_missing), an earlier task would create what they name.
-    """
-    segments, query = list_of(kind, params, client, may_be_missing)
-    values = {**params, **_ids(kind, params, client, segments, may_be_missing)}
+def _goals(
+    kind: Kind, params: Mapping[str, Any], now: datetime, segments: tuple[str, ...], query: Mapping[str, Any]
+) -> list[Goal]:
+    """The goal that the options describe, with ids in place of names, and those of the actions that they ask for beside C(state)."""
+    values = {**params}
     match = {field: values[option] for option, field in kind.identity.items()}
     selector = " and ".join(kind.identity)
     if params.get("id"):
         match, selector = {"id": params["id"]}, "id"
     match = {field: None if value == NOT_CREATED_ID else value for field, value in match.items()}
     find = Find(segments, kind.plural, match, query, selector)
+    goals = _goals_of(kind, find, values, now)
+    return [goal._replace(missing=_missing(kind, find, params)) for goal in goals]
+
+
+def _goals_of(kind: Kind, find: Find, params: Mapping[str, Any], now: datetime) -> list[Goal]:
+    values = {**params}
     if params["state"] == "absent":
         return [deletion(kind, find, params["wait"])]
     for option, value in values.items():
         if isinstance(value, (datetime, timedelta)):
-            values[option] = _time(option, value, client.service_now(), is_future=option in kind.changeable)
+            values[option] = _time(option, value, now, is_future=option in kind.changeable)
     if action := kind.actions.get(params["state"]):
         return [_action(kind, find, action, values)]
     once = {field for option, field in kind.changeable.items() if isinstance(params.get(option), timedelta)}
     actions = [action for option, action in kind.actions.items() if params.get(option)]
     return [_ensure(kind, find, values, once), *(_action(kind, find, action, values) for action in actions)]
+
+
+def _missing(kind: Kind, find: Find, params: Mapping[str, Any]) -> str:
+    """The error if the resource is not there."""
+    noun = kind.result.replace("_", " ")
+    if find.selector == "id":
+        return f"there is no {noun} with the id {displayable(params['id'], 100)}"
+    names = {option: displayable(params.get(option), 100) for option in kind.identity}
+    return kind.missing.format(noun=noun, **names)
 
 
 def _ids(
@@ -153,21 +183,27 @@ def _ids(
 def _ensure(kind: Kind, find: Find, values: Mapping[str, Any], once: set[str]) -> Goal:
     """The goal that the resource is there with the fields that options set; one that is selected by its id is not created."""
     fields = {field: values[option] for option, field in kind.fields.items() if values.get(option) is not None}
-    changes = {kind.wrapper: {name: fields[name] for name in kind.changeable.values() if name in fields}}
+    nulls = {field: None for option, field in kind.changeable.items() if values.get(option) == NEVER}
+    changes = {kind.wrapper: {name: fields[name] for name in kind.changeable.values() if name in fields} | nulls}
+    created = {field: value for field, value in fields.items() if field not in nulls}
     parts = {name: part for option, each in kind.parts.items() for name, part in each[values[option]].items()}
     requests = {
-        CREATE: ResourceRequest("POST", find.segments, {kind.wrapper: {**find.match, **fields}, **parts}),
-        CHANGE: ResourceRequest("PATCH", _item(kind, find.segments), changes),
+        CREATE: ResourceRequest(
+            "POST", find.segments, {kind.wrapper: {**find.match, **created}, **parts}, wrapper=kind.wrapper
+        ),
+        CHANGE: ResourceRequest("PATCH", _item(kind, find.segments), changes, wrapper=kind.wrapper),
     }
-    if find.selector == "id":
+    is_selected_only = find.selector == "id" or bool(values.get("new_name"))
+    if is_selected_only:
         del requests[CREATE]
     return Goal(
-        CHANGE if find.selector == "id" else ENSURE,
+        CHANGE if is_selected_only else ENSURE,
         requests,
         find,
         values["wait"],
         options={field: option for option, field in kind.fields.items()},
         fixed={name: fields[name] for name in kind.fixed.values() if name in fields},
+        moved=kind.moved,
         once=once,
         refuses=kind.refusal,
     )
@@ -177,14 +213,10 @@ def _action(kind: Kind, find: Find, action: Action, values: Mapping[str, Any]) -
     """The goal that the action has been carried out."""
     given = {field: values[option] for option, field in action.fields.items() if values.get(option) is not None}
     segments = (*_item(kind, find.segments), action.path)
-    defaults = {name: field for name, field in action.defaults.items() if name not in given}
-    request = ResourceRequest(
-        "POST", segments, given or None, sets=action.sets, defaults=defaults, lacking=action.lacking
-    )
+    request = ResourceRequest("POST", segments, given or None, action=action)
+    intent = ACT if action.sets is None else CHANGE
     options = {field: option for option, field in action.fields.items()}
-    if action.sets is None:
-        return Goal(ACT, {ACT: request}, find, values["wait"], options, refuses=kind.refusal)
-    return Goal(CHANGE, {CHANGE: request}, find, values["wait"], options)
+    return Goal(intent, {intent: request}, find, values["wait"], options, refuses=kind.refusal)
 
 
 def deletion(kind: Kind, find: Find, wait: bool) -> Goal:
@@ -197,14 +229,14 @@ def _item(kind: Kind, segments: Sequence[str]) -> tuple[str, ...]:
     return (*segments, f"{{{kind.key}}}")
 
 
-def not_created(kind: Kind, find: Find | None, params: Mapping[str, Any]) -> list[str]:
-    """The warnings of check mode about options that name what is not there yet; those that an earlier task sets have no value."""
-    segments = find.segments if find else ()
-    resolved = {"project": segments[1:2], "branch": segments[3:4]}
-    for option in kind.references:
-        field = kind.fields.get(option) or kind.identity.get(option)
-        ...
-    return []
+def not_created(params: Mapping[str, Any], segments: Sequence[str], ids: Mapping[str, str]) -> list[str]:
+    """The warnings of check mode about options that name what is not there; what an earlier task names has no value yet."""
+    found = {**dict(zip(("project", "branch"), segments[1::2])), **ids}
+    return [
+        will_fail(f"{option}: there is no {'project' if option == 'project' else 'branch'} '{params[option]}'")
+        for option, value in found.items()
+        if value == NOT_CREATED_ID and params.get(option) not in (None, NOT_CREATED_ID)
+    ]
 
 
 def list_of(
@@ -212,7 +244,7 @@ def list_of(
 ) -> tuple[tuple[str, ...], dict[str, Any]]:
     """The path of the list of this kind, and its query parameters."""
     if not kind.parents:
-        return (kind.plural,), query_of(params)
+        return (kind.plural,), checked_query(params)
     project_id = str(project_id_from(params, client, may_be_missing))
     parents = ["projects", project_id]
     if "branch" in kind.parents:
@@ -230,6 +262,10 @@ def _time(option: str, value: datetime | timedelta, now: datetime, is_future: bo
     if (time <= now) == is_future:
         side = "future" if is_future else "past"
         raise InvalidOption(option, f"must be in the {side}, and it is {now:%Y-%m-%dT%H:%M:%SZ} now")
+    if is_future and time > now + LONGEST_LIFE:
+        raise InvalidOption(
+            option, f"must be at most {LONGEST_LIFE.days} days ahead, and it is {now:%Y-%m-%dT%H:%M:%SZ} now"
+        )
     return time.isoformat().replace("+00:00", "Z")
 
 

@@ -83,7 +83,11 @@ class Engine:
             raise
         except ClouddbError as error:
             if self._past.changed:
-                error.result = {**result_so_far(self._past, self._waiting, self._past.known), **error.result, "changed": True}
+                error.result = {
+                    **result_so_far(self._past, self._waiting, self._past.known),
+                    **error.result,
+                    "changed": True,
+                }
             is_refused = isinstance(error, StatusError) and error.request.method != "GET" and error.status in REFUSALS
             if is_refused and (refusal := self._refusal(self._past.request, self._past.before)):
                 refusal.error.details = {**error.details, **refusal.error.details}
@@ -101,7 +105,9 @@ class Engine:
             if step == FAIL:
                 raise no_match(goal, seen)
             if step == WAIT and seen.state == BROKEN and self._check_mode:
-                past.warnings.append(will_fail(f"The creation of {label_of(seen.resource or {})} has failed", "deletes it"))
+                past.warnings.append(
+                    will_fail(f"The creation of {label_of(seen.resource or {})} has failed", "deletes it")
+                )
                 step = DONE
             if step == DONE:
                 past.warnings += [] if past.sent else seen.warnings
@@ -192,7 +198,9 @@ class Engine:
         if action.sets is not None:
             return not past.request.differing(found) or _is_begun(self._goal, seen)
         times = {name: timestamp_of(found, name) for name in action.evidence if found.get(name) != before.get(name)}
-        return any(time is not None and past.sent_at is not None and is_since(time, past.sent_at) for time in times.values())
+        return any(
+            time is not None and past.sent_at is not None and is_since(time, past.sent_at) for time in times.values()
+        )
 
     # Check mode
 
@@ -206,7 +214,9 @@ class Engine:
                 raise refusal.error
             warnings.append(will_fail(refusal.error, refusal.remedy))
         unknown = dict.fromkeys(request.action.evidence) if request.action else {}
-        after = None if step == DELETE else dict_merge(found or {"id": None}, {**request.fields(found or {}), **unknown})
+        after = (
+            None if step == DELETE else dict_merge(found or {"id": None}, {**request.fields(found or {}), **unknown})
+        )
         diff = diff_of(step, request, found, after)
         return result_of(found, after, changed=True, request=request.shown(found), warnings=warnings, diff=diff)
 
@@ -328,7 +338,6 @@ class Engine:
             return unobserved
         result = result_so_far(past, self._waiting, seen.resource)
         return overdue(past.request, seen, past.known, self._waiting.timeout, result)
-
 
     def _how_to_find_out(self, seen: Observation, unobserved: RequestFailed | None) -> str:
         """What to do about a request that may have been carried out."""

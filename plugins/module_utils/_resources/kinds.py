@@ -54,8 +54,14 @@ PROJECT = Kind(
     plural="projects",
     wrapper="project",
     result="project",
-    changeable={"name": "name", "history_retention": "history_retention_seconds", "settings": "settings"},
+    changeable={
+        "name": "name",
+        "history_retention": "history_retention_seconds",
+        "settings": "settings",
+        "default_compute": "default_endpoint_settings",
+    },
     fixed={"region_id": "region_id", "pg_version": "pg_version", "org_id": "org_id"},
+    initial={"first_branch": "branch"},
     is_unique=False,
 )
 BRANCH = Kind(
@@ -63,11 +69,11 @@ BRANCH = Kind(
     wrapper="branch",
     result="branch",
     parents=("project",),
-    changeable={"expires_at": "expires_at", "protected": "protected"},
+    changeable={"new_name": "name", "expires_at": "expires_at", "protected": "protected"},
     fixed={"parent": "parent_id"},
     moved={
-        "parent": "A restore changes the parent: branch_restore with source: {parent} makes {parent} its parent again,"
-        " and its content that of {parent}"
+        "parent": "Set parent to this value, or omit it. If a restore has changed the parent, branch_restore with the earlier parent"
+        " as source makes it the parent again, and replaces the data"
     },
     initial={"from_timestamp": "parent_timestamp", "from_lsn": "parent_lsn", "init_source": "init_source"},
     references=("parent",),
@@ -110,6 +116,9 @@ COMPUTE = Kind(
         "min_cu": "autoscaling_limit_min_cu",
         "max_cu": "autoscaling_limit_max_cu",
         "suspend_timeout": "suspend_timeout_seconds",
+        "name": "name",
+        "settings": "settings",
+        "disabled": "disabled",
     },
     references=("branch",),
     actions={
@@ -117,7 +126,7 @@ COMPUTE = Kind(
         "suspended": Action("suspend", sets={"current_state": "idle"}, operation="suspend_compute"),
         "restarted": Action("restart", evidence=("started_at",)),
     },
-    missing="{branch} has no compute of type {type}. Create it with state: present",
+    missing="branch {branch} has no compute of type {type}. Create it with state: present",
     refusal=refusal_of_compute,
 )
 DATABASE = Kind(

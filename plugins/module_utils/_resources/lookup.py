@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import takewhile
 from typing import Any
 
@@ -13,8 +14,8 @@ from .._http.client import Client
 from .._http.errors import NotFound, StatusError
 from .._http.pages import first_page
 from .._http.response import Response
-from .._lists import Listed, list_resources
-from .._projects import branch_id_from as branch_id_from
+from .._lists import Listed, list_resources, search_named
+from .._projects import PROJECTS, require_organization
 from .._untrusted import displayable
 from .compare import contains
 from .goal import CHANGE, DELETE, Goal, Resource, ResourceRequest, fill, placeholders
@@ -113,10 +114,18 @@ def find_resource(client: Client, goal: Goal, past: Journal) -> tuple[Resource |
     elif goal.intent == CHANGE:
         fields = goal.requests[CHANGE].fields({})
         alternatives.append({field: fields.get(field, value) for field, value in find.match.items()})
-    first = first_page(client, *find.segments, query=find.query)
-    if find.is_option:
-        require_array(first, find.field)
-    return select(list_resources(client, find.segments, find.field, find.query, first), alternatives, goal)
+    text = known["id"] if known and known.get("id") is not None else find.match.get("name", find.match.get("id"))
+    check = partial(require_array, field=find.field) if find.is_option else None
+    if isinstance(text, (str, int)) and not isinstance(text, bool):
+        listed = search_named(client, find.segments, find.field, str(text), find.query, check)
+    else:
+        first = first_page(client, *find.segments, query=find.query)
+        if check:
+            check(first)
+        listed = list_resources(client, find.segments, find.field, find.query, first)
+    if find.segments == PROJECTS and not listed.names:
+        require_organization(client, find.query)
+    return select(listed, alternatives, goal)
 
 
 def select(listed: Listed, alternatives: Sequence[Mapping[str, Any]], goal: Goal) -> tuple[Resource | None, list[str]]:

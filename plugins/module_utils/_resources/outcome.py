@@ -75,7 +75,9 @@ def final_result(goal: Goal, past: Journal, waiting: Waiting, seen: Observation)
         "operations": list({each["id"]: each for each in [*past.operations, *seen.operations]}.values()),
         "warnings": warnings,
     }
-    result["diff"] = diff_of(past.sent, request, before, resource) if past.changed else diff_of(None, request, None, None)
+    result["diff"] = (
+        diff_of(past.sent, request, before, resource) if past.changed else diff_of(None, request, None, None)
+    )
     match = goal.find.match if goal.find and past.sent == CREATE and past.changed else {}
     if resource and not contains(resource, match):
         raise created_differently(goal, resource, match, result)

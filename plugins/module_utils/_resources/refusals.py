@@ -39,6 +39,9 @@ def refusal_of_branch(client: Client, find: Find, request: ResourceRequest, foun
         return _refusal_to_delete(client, find, found)
     if found is None and fields.get("parent_id"):
         return _refusal_of_parent(client, find, fields["parent_id"])
+    if found and (others := _named(client, find, fields.get("name"), found)):
+        problem = f"there is another branch of this name, {label_of(others[0])}. Set another name, or rename or delete this branch"
+        return Refusal(InvalidOption("new_name", problem))
     if not after.get("expires_at") or not {"expires_at", "protected", "default"} & fields.keys():
         return None
     name = _name_of(after)
@@ -81,9 +84,10 @@ def refusal_of_restore(client: Client, find: Find, request: ResourceRequest, fou
         return Refusal(InvalidOption("source", "is the branch itself. Set timestamp or lsn, or another source"))
     if is_own and not kept_as:
         return Refusal(InvalidOption("preserve_as", "is required to restore a branch from its own history"))
-    branches = _present(client, find)
-    if kept_as and any(branch.get("name") == kept_as for branch in branches):
-        problem = f"there is a branch {displayable(kept_as, 100)} already. Set another name, or delete or rename this branch"
+    if _named(client, find, kept_as):
+        problem = (
+            f"there is a branch {displayable(kept_as, 100)} already. Set another name, or delete or rename this branch"
+        )
         return Refusal(InvalidOption("preserve_as", problem))
     children = [] if kept_as else _children(client, find, {"id": own_id})
     problem = f"is required, because other branches were created from this one: {', '.join(children)}"
@@ -140,6 +144,14 @@ def _present(client: Client, find: Find) -> list[Resource]:
     """The branches that are not being deleted."""
     listed = list_resources(client, find.segments, find.field).items
     return [branch for branch in listed if own_state(branch) not in (ABSENT, DELETING)]
+
+
+def _named(client: Client, find: Find, name: Any, found: Resource | None = None) -> list[Resource]:
+    """The other branches that have this name."""
+    if not name or name == (found or {}).get("name"):
+        return []
+    own_id = (found or {}).get("id")
+    return [each for each in _present(client, find) if each.get("name") == name and each.get("id") != own_id]
 
 
 def _children(client: Client, find: Find, found: Resource | None) -> list[str]:

@@ -43,6 +43,7 @@ def insert(tx: Transaction, fields: dict[str, Any]) -> str:
         "region_id": region_id,
         "created_at": created_at,
         "settings": json.dumps(fields.get("settings") or {}),
+        "default_endpoint_settings": json.dumps(fields.get("default_endpoint_settings") or {}),
     }
     columns = ", ".join(row)
     placeholders = ", ".join("?" * len(row))
@@ -85,6 +86,7 @@ def fields_of(row: sqlite3.Row) -> dict[str, Any]:
         **dict(row),
         "locked": bool(row["locked"]),
         "settings": json.loads(row["settings"]),
+        "default_endpoint_settings": json.loads(row["default_endpoint_settings"]),
         "branch_logical_size_limit_bytes": row["branch_logical_size_limit"] * 1024 * 1024,
         "created_at": format_timestamp(row["created_at"]),
         "updated_at": format_timestamp(row["updated_at"]),
@@ -112,10 +114,12 @@ def require_known(tx: Transaction, project_id: str) -> None:
 def update(tx: Transaction, project: ProjectDetails, changes: ProjectChanges) -> None:
     """Change the fields that are not None, and those of the settings that are given."""
     settings = json.dumps({**project.settings, **(changes.settings or {})})
+    given = changes.default_endpoint_settings
+    defaults = {**project.default_endpoint_settings, **(given.model_dump(exclude_none=True) if given else {})}
     tx.db.execute(
-        "UPDATE projects SET name = coalesce(?, name), settings = ?,"
+        "UPDATE projects SET name = coalesce(?, name), settings = ?, default_endpoint_settings = ?,"
         " history_retention_seconds = coalesce(?, history_retention_seconds), updated_at = ? WHERE id = ?",
-        (changes.name, settings, changes.history_retention_seconds, tx.unique_time(), project.id),
+        (changes.name, settings, json.dumps(defaults), changes.history_retention_seconds, tx.unique_time(), project.id),
     )
 
 

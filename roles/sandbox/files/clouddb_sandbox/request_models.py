@@ -70,6 +70,12 @@ class OrgApiKeyCreateRequest(ApiKeyCreateRequest):
     project_id: str | None = None
 
 
+class DefaultComputeSettings(RequestModel):
+    autoscaling_limit_min_cu: ComputeUnits | None = None
+    autoscaling_limit_max_cu: ComputeUnits | None = None
+    suspend_timeout_seconds: SuspendTimeout | None = None
+
+
 class DefaultBranch(RequestModel):
     name: Name | None = None
     role_name: NonEmptyString | None = None
@@ -83,6 +89,7 @@ class NewProject(RequestModel):
     org_id: NonEmptyString | None = None
     history_retention_seconds: HistoryRetention | None = None
     settings: dict[str, Any] | None = None
+    default_endpoint_settings: DefaultComputeSettings | None = None
     branch: DefaultBranch = DefaultBranch()
 
 
@@ -94,6 +101,7 @@ class ProjectChanges(RequestModel):
     name: Name | None = None
     history_retention_seconds: HistoryRetention | None = None
     settings: dict[str, Any] | None = None
+    default_endpoint_settings: DefaultComputeSettings | None = None
 
 
 class ProjectUpdateRequest(RequestModel):

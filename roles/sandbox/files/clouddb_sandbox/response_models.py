@@ -129,6 +129,7 @@ class Project(BaseModel):
     owner_id: str = USER_ID
     org_id: str
     settings: dict[str, Any]
+    default_endpoint_settings: dict[str, Any]
     created_at: str
     updated_at: str
 

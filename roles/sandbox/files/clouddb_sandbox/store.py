@@ -32,6 +32,7 @@ SCHEMA = (
         region_id TEXT NOT NULL, provisioner TEXT NOT NULL, pg_version INTEGER NOT NULL, locked INTEGER NOT NULL,
         cpu_used_sec INTEGER NOT NULL, proxy_host TEXT NOT NULL, branch_logical_size_limit INTEGER NOT NULL,
         org_id TEXT NOT NULL, history_retention_seconds INTEGER NOT NULL, settings TEXT NOT NULL,
+        default_endpoint_settings TEXT NOT NULL DEFAULT '{}',
         created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, deleted_at INTEGER)""",
     "CREATE INDEX projects_newest ON projects (created_at, seq)",
     """CREATE TABLE branches (

@@ -155,11 +155,17 @@ def test_a_failed_second_list_keeps_the_key_and_warns(account: SimulatedAccount)
 
 def test_a_key_whose_name_the_service_changes_is_revoked(account: SimulatedAccount, dest: Path) -> None:
     account.add(name="ci")
-    account.stored_name = str.strip
+    account.stored_name = str.lower
     with pytest.raises(ClouddbError) as error:
-        run(account, name="ci ", dest=dest)
+        run(account, name="CI", dest=dest)
     assert (error.value.kind, error.value.details) == ("name_changed", {"key_ids": [3], "stored_name": "ci"})
     assert (account.active, os.listdir(dest.parent)) == ([2], [])
+
+
+def test_no_key_is_created_under_a_name_that_ends_with_white_space(account: SimulatedAccount, dest: Path) -> None:
+    with pytest.raises(ClouddbError) as error:
+        run(account, name="ci ", dest=dest)
+    assert (error.value.details, account.active) == ({"option": "name"}, [])
 
 
 @pytest.mark.parametrize("fault", [None, "refused"])

@@ -129,7 +129,7 @@ class TestExpiration:
         again = task(client, **{**wanted, "expires_at": "14d"})
         assert (again["changed"], again["branch"]["expires_at"]) == (False, result["branch"]["expires_at"])
         assert task(client, check_mode=True, **wanted)["changed"] is False
-        later = (expires_at + timedelta(days=7)).date().isoformat()
+        later = f"{(expires_at + timedelta(days=7)).date()}T00:00:00Z"
         assert task(client, **{**wanted, "expires_at": later})["changed"] is True
 
     def test_a_deletion_does_not_depend_on_it(self, client: Client) -> None:

@@ -1,0 +1,271 @@
+# Copyright (c) clouddb.control contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The modules of resources take values as they were written, and refuse those that may mean something else."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+
+from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
+from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
+from ansible_collections.clouddb.control.plugins.module_utils._options import NOT_CREATED_ID
+from ansible_collections.clouddb.control.plugins.modules import branch, compute, database, operation_wait, project
+from ansible_collections.clouddb.control.tests.unit.support.module_main import run_main
+from ansible_collections.clouddb.control.tests.unit.support.resource_task import SHOP, failing, task, writes
+from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
+
+BRANCHES = f"/projects/{SHOP}/branches"
+PREVIEW = {"module": "branch", "name": "preview"}
+STORE = {"module": "project", "name": "store"}
+# Nothing listens there: what is refused was refused before any request.
+NOWHERE = {"base_url": "http://127.0.0.1:9/api/v2", "api_key": "bearer-key-0123456789", "api_retries": 0}
+
+
+def refused(option: str) -> dict[str, str]:
+    return {"kind": "invalid_option", "option": option}
+
+
+class TestNumbers:
+    @pytest.mark.parametrize("value", [True, False, float("inf"), float("nan"), "inf", "nan", "-inf"])
+    def test_a_boolean_and_what_is_not_finite_are_none(self, value: Any) -> None:
+        for check_mode in (True, False):
+            outcome = run_main(compute, {**NOWHERE, "project": "p", "max_cu": value}, check_mode)
+            assert outcome.failure == refused("max_cu")
+
+    def test_a_boolean_is_no_integer(self) -> None:
+        assert run_main(operation_wait, {**NOWHERE, "project_id": "p", "workers": True}).failure == refused("workers")
+
+    def test_a_number_in_an_option_of_an_option_is_one_as_well(self) -> None:
+        options = {"name": "p", "default_compute": {"max_cu": True}}
+        assert run_main(project, {**NOWHERE, **options}).failure == refused("default_compute")
+
+    @pytest.mark.parametrize("value", [0.5, "0.9s", "1.5", "0.0001d"])
+    @pytest.mark.parametrize(
+        ("options", "option"),
+        [
+            ({**STORE, "history_retention": None}, "history_retention"),
+            ({"module": "compute", "suspend_timeout": None}, "suspend_timeout"),
+        ],
+    )
+    def test_seconds_are_whole(
+        self, sandbox: Sandbox, client: Client, options: dict[str, Any], option: str, value: Any
+    ) -> None:
+        """Half a second of history became none, which removes the history."""
+        assert failing(client, **{**options, option: value}) == refused(option)
+        assert failing(client, **STORE, default_compute={"suspend_timeout": value, "min_cu": None, "max_cu": None}) == (
+            refused("default_compute")
+        )
+        assert writes(sandbox) == []
+
+    @pytest.mark.parametrize(("value", "seconds"), [("1.5m", 90), (0, 0), ("0", 0), ("2h", 7200), (60.0, 60)])
+    def test_a_fraction_of_a_unit_can_be_whole_seconds(self, client: Client, value: Any, seconds: int) -> None:
+        assert task(client, **STORE, history_retention=value)["project"]["history_retention_seconds"] == seconds
+
+
+class TestNames:
+    @pytest.mark.parametrize("name", [".", "..", NOT_CREATED_ID, "None", "null"])
+    @pytest.mark.parametrize(
+        ("module", "option"), [(branch, "name"), (branch, "parent"), (database, "owner"), (database, "project")]
+    )
+    def test_what_stands_for_none_is_no_name(self, module: Any, option: str, name: str) -> None:
+        options = {"project": "p", "name": "n", **({"owner": "o"} if module is database else {}), option: name}
+        outcome = run_main(module, {**NOWHERE, **options})
+        assert outcome.failure == refused(option)
+        in_check_mode = run_main(module, {**NOWHERE, **options}, check_mode=True)
+        assert (in_check_mode.result.get("failure") == refused(option)) is name.startswith(".")
+
+    @pytest.mark.parametrize("name", ["none", "Null", "...", "a.", "false", "2026-01-02", "2026-01-02T03:04:05+02:00"])
+    def test_what_only_looks_like_one_is_a_name(self, client: Client, name: str) -> None:
+        assert task(client, "branch", name=name)["branch"]["name"] == name
+
+    @pytest.mark.parametrize("name", ["pr-52 ", " pr-52", "pr-52\n", "pr-52\u00a0"])
+    @pytest.mark.parametrize(
+        ("module", "options"),
+        [("branch", {}), ("project", {}), ("database", {"owner": "clouddb_owner"}), ("database_user", {})],
+    )
+    def test_nothing_is_created_under_a_name_that_ends_with_white_space(
+        self, sandbox: Sandbox, client: Client, module: str, options: dict[str, Any], name: str
+    ) -> None:
+        """As in https://github.com/opendatahub-io/odh-dashboard/issues/1587"""
+        for check_mode in (True, False):
+            assert failing(client, module=module, check_mode=check_mode, name=name, **options) == refused("name")
+        assert (task(client, module, name=name, state="absent", **options)["changed"], writes(sandbox)) == (False, [])
+
+    def test_what_exists_under_such_a_name_can_be_named(self, sandbox: Sandbox, client: Client) -> None:
+        sandbox.api("POST", BRANCHES, {"branch": {"name": "pr-52 "}})
+        sandbox.advance(60)
+        assert task(client, "database_user", branch="pr-52 ", name="app")["changed"] is True
+        assert task(client, "branch", name="pr-52 ", new_name="pr-52")["branch"]["name"] == "pr-52"
+
+    @pytest.mark.parametrize(
+        ("options", "option"),
+        [
+            ({**PREVIEW, "new_name": "x "}, "new_name"),
+            ({"module": "branch_restore", "name": "preview", "preserve_as": "x "}, "preserve_as"),
+            ({"module": "compute", "name": "x "}, "name"),
+            *(({**STORE, option: "x "}, option) for option in ("branch_name", "database_name", "database_user")),
+        ],
+    )
+    def test_other_new_names_do_not_either(self, client: Client, options: dict[str, Any], option: str) -> None:
+        assert failing(client, **options) == refused(option)
+
+
+class TestTimes:
+    @pytest.mark.parametrize("text", ["2026-11-28 01:00:00", "2026-12-10", "2026-12-10T08:00", "2026-12-10Z"])
+    @pytest.mark.parametrize(
+        ("options", "option"),
+        [
+            (PREVIEW, "expires_at"),
+            (PREVIEW, "from_timestamp"),
+            ({"module": "branch_restore", "name": "preview"}, "timestamp"),
+        ],
+    )
+    def test_one_without_an_offset_is_refused(
+        self, sandbox: Sandbox, client: Client, options: dict[str, Any], option: str, text: str
+    ) -> None:
+        with pytest.raises(
+            ClouddbError, match="has no offset from UTC. Write '2026-1[12]-[0-9T:-]+Z' for UTC"
+        ) as error:
+            task(client, **{**options, option: text})
+        assert (error.value.details, writes(sandbox)) == ({"option": option}, [])
+
+    @pytest.mark.parametrize("offset", ["Z", "+01:00", "+0100", " +01", "-05:30", "z"])
+    def test_one_with_an_offset_is_taken(self, client: Client, offset: str) -> None:
+        day = (datetime.now(timezone.utc) + timedelta(days=7)).date()
+        for time in ("08:00", "08:00:00", "08:00:00.5"):
+            assert task(client, check_mode=True, **PREVIEW, expires_at=f"{day}T{time}{offset}")["changed"] is True
+
+    @pytest.mark.parametrize("value", ["31d", "0s", (datetime.now(timezone.utc) + timedelta(days=40)).isoformat()])
+    def test_a_branch_expires_within_30_days(self, sandbox: Sandbox, client: Client, value: str) -> None:
+        for check_mode in (True, False):
+            assert failing(client, check_mode=check_mode, **PREVIEW, expires_at=value) == refused("expires_at")
+        assert writes(sandbox) == []
+
+
+class TestNever:
+    def test_it_removes_an_expiration_once(self, sandbox: Sandbox, client: Client) -> None:
+        task(client, **PREVIEW, expires_at="7d")
+        never = {**PREVIEW, "expires_at": "never"}
+        assert task(client, check_mode=True, **never)["changed"] is True
+        changed = task(client, **never)
+        assert (changed["changed"], changed["branch"].get("expires_at")) == (True, None)
+        assert [task(client, check_mode=mode, **never)["changed"] for mode in (True, False)] == [False, False]
+        assert task(client, **never, protected=True)["branch"]["protected"] is True
+        assert [line.split()[0] for line in writes(sandbox)] == ["POST", "PATCH", "PATCH"]
+
+    def test_a_new_branch_has_none(self, client: Client) -> None:
+        assert task(client, **PREVIEW, expires_at="never")["branch"].get("expires_at") is None
+
+
+class TestNewName:
+    RENAMED = {**PREVIEW, "new_name": "demo"}
+
+    def test_it_renames_once(self, sandbox: Sandbox, client: Client) -> None:
+        before = task(client, **PREVIEW)["branch"]
+        planned = task(client, check_mode=True, **self.RENAMED)
+        renamed = task(client, **self.RENAMED, protected=True)
+        assert (planned["changed"], renamed["changed"], renamed["branch"]["id"]) == (True, True, before["id"])
+        assert planned["diff"]["after"] == {"name": "demo"}
+        assert (renamed["branch"]["name"], renamed["branch"]["protected"]) == ("demo", True)
+        for check_mode in (True, False):
+            again = task(client, check_mode=check_mode, **self.RENAMED)
+            assert (again["changed"], again["branch"]["name"]) == (False, "demo")
+        assert [line.split()[0] for line in writes(sandbox)] == ["POST", "PATCH"]
+
+    def test_nothing_is_created_for_it(self, sandbox: Sandbox, client: Client) -> None:
+        assert failing(client, **self.RENAMED) == {"kind": "not_found", "option": "name"}
+        assert writes(sandbox) == []
+
+    def test_another_branch_of_the_new_name_is_an_error(self, sandbox: Sandbox, client: Client) -> None:
+        for name in ("preview", "demo"):
+            task(client, "branch", name=name)
+        with pytest.raises(ClouddbError, match="another branch of this name"):
+            task(client, **self.RENAMED)
+        planned = task(client, check_mode=True, **self.RENAMED)
+        assert (len(planned["warnings"]), len(writes(sandbox))) == (1, 3)
+
+    def test_it_is_no_name_of_what_is_deleted(self, client: Client) -> None:
+        assert failing(client, **self.RENAMED, state="absent") == refused("new_name")
+
+
+class TestProjects:
+    @pytest.mark.parametrize("check_mode", [True, False])
+    def test_one_with_another_name_is_not_deleted_by_its_id(
+        self, sandbox: Sandbox, client: Client, check_mode: bool
+    ) -> None:
+        options = {"module": "project", "id": SHOP, "state": "absent", "check_mode": check_mode}
+        assert failing(client, **options, name="blog") == refused("name")
+        assert writes(sandbox) == []
+        assert task(client, **options, name="shop")["changed"] is True
+
+    def test_one_that_is_gone_has_no_other_name(self, client: Client) -> None:
+        options = {"id": "gone-lake-12345678", "name": "shop", "state": "absent"}
+        assert task(client, "project", **options)["changed"] is False
+
+    def test_the_first_branch_has_the_names_that_are_given(self, sandbox: Sandbox, client: Client) -> None:
+        wanted = {**STORE, "branch_name": "production", "database_name": "orders", "database_user": "app"}
+        created = task(client, **wanted)["project"]
+        [branch_] = sandbox.api("GET", f"/projects/{created['id']}/branches")["branches"]
+        databases = sandbox.api("GET", f"/projects/{created['id']}/branches/{branch_['id']}/databases")["databases"]
+        assert (branch_["name"], [(each["name"], each["owner_name"]) for each in databases]) == (
+            "production",
+            [("orders", "app")],
+        )
+        assert task(client, **{**wanted, "branch_name": "other"})["changed"] is False
+
+    def test_its_default_compute_is_compared_by_what_is_given(self, sandbox: Sandbox, client: Client) -> None:
+        size = {"min_cu": 0.25, "max_cu": 1.0, "suspend_timeout": None}
+        wanted = {**STORE, "default_compute": size}
+        planned, created, again = (task(client, check_mode=mode, **wanted) for mode in (True, False, False))
+        assert [each["changed"] for each in (planned, created, again)] == [True, True, False]
+        timeout = {**STORE, "default_compute": {"min_cu": None, "max_cu": None, "suspend_timeout": "5m"}}
+        assert [task(client, check_mode=mode, **timeout)["changed"] for mode in (True, False, False)] == [
+            True,
+            True,
+            False,
+        ]
+        assert sandbox.api("GET", f"/projects/{created['project']['id']}")["project"]["default_endpoint_settings"] == {
+            "autoscaling_limit_min_cu": 0.25,
+            "autoscaling_limit_max_cu": 1,
+            "suspend_timeout_seconds": 300,
+        }
+
+
+class TestSecretSettings:
+    """A mask in the response differed from each value, or equaled one that had changed."""
+
+    def task(self, client: Client, secret: str, check_mode: bool = False) -> dict[str, Any]:
+        return task(client, "project", check_mode, name="shop", settings={"webhook_secret": secret, "plain": 1})
+
+    def test_they_compare_by_their_values(self, sandbox: Sandbox, client: Client) -> None:
+        for secret, changed in (("first-0123456789", True), ("first-0123456789", False), ("other-0123456789", True)):
+            planned, done = (self.task(client, secret, check_mode) for check_mode in (True, False))
+            assert (planned["changed"], done["changed"], done["warnings"]) == (changed, changed, [])
+            assert secret not in str(planned) + str(done)
+            assert done["project"]["settings"]["webhook_secret"] == "********"
+        assert len(writes(sandbox)) == 2
+
+    def test_an_error_has_none(self, sandbox: Sandbox, client: Client) -> None:
+        body = {"message": "webhook first-0123456789 is bad"}
+        sandbox.fault("status", status=422, method="PATCH", body=body)
+        with pytest.raises(ClouddbError) as error:
+            self.task(client, "first-0123456789")
+        assert "first-0123456789" not in str(error.value.as_result())
+
+
+def test_fields_of_a_compute(sandbox: Sandbox, client: Client) -> None:
+    wanted = {"module": "compute", "name": "primary", "pg_settings": {"work_mem": "8MB"}, "disabled": True}
+    planned, done, again = (task(client, check_mode=mode, **wanted) for mode in (True, False, False))
+    assert [each["changed"] for each in (planned, done, again)] == [True, True, False]
+    compute_ = done["compute"]
+    assert (compute_["name"], compute_["settings"], compute_["disabled"]) == (
+        "primary",
+        {"pg_settings": {"work_mem": "8MB"}},
+        True,
+    )
+    assert planned["diff"]["after"].keys() <= done["diff"]["after"].keys()
+    for option, value in (("name", "x"), ("pg_settings", {}), ("disabled", False)):
+        assert failing(client, module="compute", state="started", **{option: value}) == refused(option)
