@@ -51,7 +51,8 @@ def declare(kind: Kind, params: Mapping[str, Any], client: Client, check_mode: b
         may_be_missing = check_mode and not is_absent
         segments, query = list_of(kind, params, bounded, may_be_missing)
         ids = _ids(kind, params, bounded, segments, may_be_missing)
-        goal, *further = _goals(kind, {**params, **ids}, bounded.service_now(), segments, query)
+        goals = _goals(kind, {**params, **ids}, bounded.service_now(), segments, query)
+        goal, *further = [each._replace(missing=_missing(kind, params)) for each in goals]
         result = reach(client, goal, waiting, check_mode)
         is_new = result["changed"] and result["request"]["method"] == "POST"
         if is_new and not kind.is_unique and not check_mode:
@@ -138,12 +139,6 @@ def _goals(
         match, selector = {"id": params["id"]}, "id"
     match = {field: None if value == NOT_CREATED_ID else value for field, value in match.items()}
     find = Find(segments, kind.plural, match, query, selector)
-    goals = _goals_of(kind, find, values, now)
-    return [goal._replace(missing=_missing(kind, find, params)) for goal in goals]
-
-
-def _goals_of(kind: Kind, find: Find, params: Mapping[str, Any], now: datetime) -> list[Goal]:
-    values = {**params}
     if params["state"] == "absent":
         return [deletion(kind, find, params["wait"])]
     for option, value in values.items():
@@ -156,13 +151,13 @@ def _goals_of(kind: Kind, find: Find, params: Mapping[str, Any], now: datetime) 
     return [_ensure(kind, find, values, once), *(_action(kind, find, action, values) for action in actions)]
 
 
-def _missing(kind: Kind, find: Find, params: Mapping[str, Any]) -> str:
+def _missing(kind: Kind, params: Mapping[str, Any]) -> str:
     """The error if the resource is not there."""
-    noun = kind.result.replace("_", " ")
-    if find.selector == "id":
-        return f"there is no {noun} with the id {displayable(params['id'], 100)}"
-    names = {option: displayable(params.get(option), 100) for option in kind.identity}
-    return kind.missing.format(noun=noun, **names)
+    noun, advice = kind.result.replace("_", " "), "Check it, and what the API key may access"
+    if params.get("id"):
+        return f"there is no {noun} with the id {displayable(params['id'], 100)}. {advice}"
+    names = {option: displayable(params.get(option) or f"the default {option}", 100) for option in kind.identity}
+    return kind.missing.format(noun=noun, advice=advice, **names)
 
 
 def _ids(
@@ -236,6 +231,8 @@ def not_created(params: Mapping[str, Any], segments: Sequence[str], ids: Mapping
         will_fail(f"{option}: there is no {'project' if option == 'project' else 'branch'} '{params[option]}'")
         for option, value in found.items()
         if value == NOT_CREATED_ID and params.get(option) not in (None, NOT_CREATED_ID)
+        # Nothing is looked up below a project that is not there.
+        if option == "project" or segments[1] != NOT_CREATED_ID
     ]
 
 

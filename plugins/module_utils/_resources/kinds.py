@@ -39,7 +39,7 @@ class Kind(NamedTuple):
     references: tuple[str, ...] = ()
     parts: Mapping[str, Mapping[bool, Mapping[str, Any]]] = {}
     actions: Mapping[str, Action] = {}
-    missing: str = "there is no {noun} '{name}'"
+    missing: str = "there is no {noun} '{name}'. {advice}"
     moved: Mapping[str, str] = {}
     refusal: Callable[[Client, Find, ResourceRequest, Resource | None], Refusal | None] | None = None
     is_unique: bool = True
@@ -126,7 +126,7 @@ COMPUTE = Kind(
         "suspended": Action("suspend", sets={"current_state": "idle"}, operation="suspend_compute"),
         "restarted": Action("restart", evidence=("started_at",)),
     },
-    missing="branch {branch} has no compute of type {type}. Create it with state: present",
+    missing="{branch} has no compute of type {type}. Create it with state: present",
     refusal=refusal_of_compute,
 )
 DATABASE = Kind(

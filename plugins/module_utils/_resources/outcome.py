@@ -112,8 +112,7 @@ def no_match(goal: Goal, seen: Observation) -> ClouddbError:
         return ClouddbError("no_match", f"{problem}, so {goal.first.line} cannot change it.")
     if goal.find and not goal.find.is_option:
         option = goal.selector.split()[0]
-        problem = f"{option}: {sentence(goal.missing)} Check the options, and what the API key may access."
-        return ResourceNotFound(problem, {"option": option})
+        return ResourceNotFound(f"{option}: {sentence(goal.missing)}", {"option": option})
     hint = " ".join(seen.warnings) or "Check the values in find.match."
     return ClouddbError("no_match", f"No resource matches find for {goal.first.line}. {hint}")
 

@@ -147,13 +147,23 @@ def start_operation(tx: Transaction, action: str, endpoint: Endpoint) -> Operati
 def start(tx: Transaction, endpoint: Endpoint) -> Operation:
     """Start the compute. It is active when the operation is finished."""
     platform_activity.record_use(tx, endpoint.id)
+    record_time(tx, endpoint, "started_at")
     return change_state(tx, "start_compute", endpoint)
 
 
 def suspend(tx: Transaction, endpoint: Endpoint) -> Operation:
     """Suspend the compute. It is idle when the operation is finished."""
     platform_activity.record_suspension(tx, endpoint.id)
+    record_time(tx, endpoint, "suspended_at")
     return change_state(tx, "suspend_compute", endpoint)
+
+
+def record_time(tx: Transaction, endpoint: Endpoint, field: str) -> None:
+    """Record that a request has started or suspended the compute now."""
+    tx.db.execute(
+        "UPDATE endpoints SET options = json_set(options, ?, ?) WHERE id = ?",
+        (f"$.{field}", format_timestamp(tx.unique_time()), endpoint.id),
+    )
 
 
 def restart(tx: Transaction, endpoint: Endpoint) -> list[Operation]:

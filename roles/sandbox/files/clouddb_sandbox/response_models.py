@@ -207,6 +207,8 @@ class Endpoint(BaseModel):
     passwordless_access: bool = True
     settings: dict[str, Any] = {}
     creation_source: str = "console"
+    started_at: str | None = None
+    suspended_at: str | None = None
     created_at: str
     updated_at: str
 

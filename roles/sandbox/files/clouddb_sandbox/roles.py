@@ -58,7 +58,12 @@ def reset_password(tx: Transaction, role: Role) -> RoleWithPassword:
 
 
 def delete(tx: Transaction, role: Role) -> None:
-    """Delete a role. Databases that it owns keep its name as their owner's."""
+    """Delete a role. Raises a 422 error if it owns a database (https://neon.com/docs/manage/roles, Delete a role)."""
+    rows = tx.db.execute(
+        "SELECT name FROM databases WHERE branch_id = ? AND owner_name = ?", (role.branch_id, role.name)
+    )
+    if owned := [row["name"] for row in rows]:
+        raise HTTPException(422, f"cannot delete role {role.name}: it owns {', '.join(owned)}")
     tx.delete(role.name, "DELETE FROM roles WHERE branch_id = ? AND name = ?", role.branch_id, role.name)
 
 
