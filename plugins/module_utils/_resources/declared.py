@@ -57,7 +57,8 @@ def declare(kind: Kind, params: Mapping[str, Any], client: Client, check_mode: b
         is_new = result["changed"] and result["request"]["method"] == "POST"
         if is_new and not kind.is_unique and not check_mode:
             result = _keep_the_first(kind, goal, result, client, waiting)
-        for action in further:
+        # In check mode, a warning about what is there means that the task would fail.
+        for action in further if result["changed"] or not (check_mode and result["warnings"]) else ():
             if not (is_new and action.intent == ACT):
                 # What an earlier request showed is not observed again.
                 result = _together(result, reach(client, action, waiting, check_mode, result["object"]), is_new)
@@ -211,7 +212,8 @@ def _action(kind: Kind, find: Find, action: Action, values: Mapping[str, Any]) -
     request = ResourceRequest("POST", segments, given or None, action=action)
     intent = ACT if action.sets is None else CHANGE
     options = {field: option for option, field in action.fields.items()}
-    return Goal(intent, {intent: request}, find, values["wait"], options, refuses=kind.refusal)
+    effects = {each.operation: each.sets for each in kind.actions.values() if each.sets and each.operation}
+    return Goal(intent, {intent: request}, find, values["wait"], options, effects=effects, refuses=kind.refusal)
 
 
 def deletion(kind: Kind, find: Find, wait: bool) -> Goal:

@@ -156,16 +156,15 @@ class Engine:
                 advice = goal.moved.get(option) or f"Set {option} to this value, or omit it"
                 raise InvalidOption(option, f"{problem}. {advice}.")
         comparable = (PRESENT,) if goal.wait else (PRESENT, UNFINISHED)
-        is_different = seen.state in comparable and goal.differs(seen.resource) and not _is_begun(goal, seen)
-        return seen._replace(state=DIFFERENT) if is_different else seen
+        expected = _expected(goal, seen)
+        is_different = seen.state in comparable and goal.differs(expected)
+        return seen._replace(state=DIFFERENT, resource=expected) if is_different else seen
 
     def _imagined(self, seen: Observation) -> Observation:
         """What the task would observe after a wait."""
         if seen.state == DELETING:
             return Observation(ABSENT, None, [], seen.warnings)
-        found = seen.resource or {}
-        sets = self._goal.first.fields({}) if _is_begun(self._goal, seen) else {}
-        return self._compared(Observation(PRESENT, {**found, **sets}, [], seen.warnings))
+        return self._compared(Observation(PRESENT, _expected(self._goal, seen), [], seen.warnings))
 
     def _step(self, seen: Observation) -> str:
         goal, past = self._goal, self._past
@@ -196,7 +195,7 @@ class Engine:
             return True
         found, before = seen.resource or {}, past.before or {}
         if action.sets is not None:
-            return not past.request.differing(found) or _is_begun(self._goal, seen)
+            return not past.request.differing(_expected(self._goal, seen))
         times = {name: timestamp_of(found, name) for name in action.evidence if found.get(name) != before.get(name)}
         return any(
             time is not None and past.sent_at is not None and is_since(time, past.sent_at) for time in times.values()
@@ -213,10 +212,9 @@ class Engine:
             if not refusal.remedy:
                 raise refusal.error
             warnings.append(will_fail(refusal.error, refusal.remedy))
-        unknown = dict.fromkeys(request.action.evidence) if request.action else {}
-        after = (
-            None if step == DELETE else dict_merge(found or {"id": None}, {**request.fields(found or {}), **unknown})
-        )
+        now = f"{self._client.service_now():%Y-%m-%dT%H:%M:%SZ}"
+        shown = dict.fromkeys(request.action.evidence, now) if request.action else {}
+        after = None if step == DELETE else dict_merge(found or {"id": None}, {**request.fields(found or {}), **shown})
         diff = diff_of(step, request, found, after)
         return result_of(found, after, changed=True, request=request.shown(found), warnings=warnings, diff=diff)
 
@@ -349,10 +347,13 @@ class Engine:
         return "So far, it was not. It is safe to run the task again."
 
 
-def _is_begun(goal: Goal, seen: Observation) -> bool:
-    """Whether an operation that sets the fields of the goal's action is under way."""
-    name = goal.first.action.operation if goal.first.action else ""
-    return any(name and each.get("action") == name and each["status"] not in ENDED for each in seen.operations)
+def _expected(goal: Goal, seen: Observation) -> Resource:
+    """The resource as it will be when its unfinished operations, newest first, have ended."""
+    expected = {**(seen.resource or {})}
+    for operation in reversed(seen.operations):
+        if operation["status"] not in ENDED:
+            expected.update(goal.effects.get(str(operation.get("action")), {}))
+    return expected
 
 
 def started_operations(response: Response) -> list[Operation]:

@@ -98,7 +98,8 @@ class ResourceRequest(NamedTuple):
 
     def shown(self, found: Resource | None) -> dict[str, Any]:
         """The request for the resource C(found), as the task's result shows it."""
-        path = "/".join(("", *(fill(self.segments, found) if found else self.segments)))
+        has_id = found and all(found.get(name) is not None for name in placeholders(self.segments))
+        path = "/".join(("", *(fill(self.segments, found or {}) if has_id else self.segments)))
         return {"method": self.method, "path": path, "query": self.query, "body": self.body}
 
 
@@ -118,7 +119,8 @@ class Goal(NamedTuple):
     - READ: nothing but the response.
 
     C(options) are the options of a module by the field that each sets, C(fixed) the fields that only the creation sets, and
-    C(missing) is the error if there is none, and C(moved) the advice about another value of a fixed field, by option. The fields in C(once) are changed only while the resource has no time there.
+    C(missing) is the error if there is none, and C(moved) the advice about another value of a fixed field, by option. C(effects) are the fields that
+    unfinished operations will set, by their action. The fields in C(once) are changed only while the resource has no time there.
     C(refuses) returns why the service's lists show that it refuses a request about a resource (None: one that it creates).
     """
 
@@ -130,6 +132,7 @@ class Goal(NamedTuple):
     fixed: Mapping[str, Any] = {}
     missing: str = ""
     moved: Mapping[str, str] = {}
+    effects: Mapping[str, Mapping[str, Any]] = {}
     once: Collection[str] = ()
     refuses: Callable[[Client, Find, ResourceRequest, Resource | None], Refusal | None] | None = None
 

@@ -75,9 +75,8 @@ def final_result(goal: Goal, past: Journal, waiting: Waiting, seen: Observation)
         "operations": list({each["id"]: each for each in [*past.operations, *seen.operations]}.values()),
         "warnings": warnings,
     }
-    result["diff"] = (
-        diff_of(past.sent, request, before, resource) if past.changed else diff_of(None, request, None, None)
-    )
+    after = {**resource, **request.fields(before or {})} if is_begun and resource else resource
+    result["diff"] = diff_of(past.sent, request, before, after) if past.changed else {"before": {}, "after": {}}
     match = goal.find.match if goal.find and past.sent == CREATE and past.changed else {}
     if resource and not contains(resource, match):
         raise created_differently(goal, resource, match, result)
@@ -87,13 +86,12 @@ def final_result(goal: Goal, past: Journal, waiting: Waiting, seen: Observation)
 def diff_of(
     step: str | None, request: ResourceRequest, before: Resource | None, after: Resource | None
 ) -> dict[str, dict[str, Any]]:
-    """The diff of a task: what was deleted, or the fields that the request sets, and the id of what it creates."""
+    """The diff of a task: what was deleted, or the fields that the request sets."""
     if step == DELETE:
         return changed_fields(before or {}, {})
     evidence = request.action.evidence if request.action else ()
-    names = {*request.fields(before or {}), *evidence, *(() if before else ("id",))}
-    sides = [{name: each[name] for name in names if name in each} for each in (before or {}, after or {})]
-    return changed_fields(*sides)
+    names = {*request.fields(before or {}), *evidence}
+    return changed_fields(*({name: each.get(name) for name in names} if each else {} for each in (before, after)))
 
 
 def ignored_fields_warning(goal: Goal, request: ResourceRequest, names: Sequence[str], resource: Resource) -> str:
