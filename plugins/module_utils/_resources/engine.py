@@ -15,7 +15,7 @@ from datetime import timedelta
 from ansible.module_utils.common.dict_transformations import dict_merge
 
 from .._errors import ClouddbError, InvalidOption, Result, will_fail
-from .._http.client import SUCCESS, Client
+from .._http.client import NO_CONTENT, SUCCESS, Client
 from .._http.errors import RequestFailed, StatusError, UnexpectedResponse
 from .._http.response import Response
 from .._http.session import LOCKED
@@ -237,7 +237,10 @@ class Engine:
         past.response = response
         if response.status not in SUCCESS:
             return Observation(PRESENT, found, operations)
-        past.sent, past.changed, past.has_waited = step, True, False
+        # By the published API document, the service answers 204 to the deletion of what is gone already.
+        is_gone = response.status == NO_CONTENT and response.attempts == 1 and goal.find and not goal.find.is_option
+        past.changed = past.changed or not (step == DELETE and is_gone)
+        past.sent, past.has_waited = step, False
         shown = shown_resource(response.json, request)
         past.known = shown or found
         self._waiting.begin(SETTLING_SECONDS)
