@@ -153,12 +153,12 @@ from ansible.plugins.inventory import BaseInventoryPlugin, Cacheable, Constructa
 
 if hasattr(ansible.template, "trust_as_template"):  # ansible-core 2.19 and later
 
-    def wrap_var(value: Any) -> Any:
+    def _inert(value: Any) -> Any:
         """The value: only a text that is marked as trusted is a template."""
         return value
 
 else:
-    from ansible.utils.unsafe_proxy import wrap_var
+    from ansible.utils.unsafe_proxy import wrap_var as _inert
 
 try:
     from ansible.module_utils.secrets import register_secrets
@@ -335,7 +335,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
                 displayable(f"Fields of projects that cannot be host variables are left out: {', '.join(left_out)}.")
             )
         return {
-            project["id"]: {names[field]: wrap_var(value) for field, value in project.items() if field not in left_out}
+            project["id"]: {names[field]: _inert(value) for field, value in project.items() if field not in left_out}
             for project in projects
         }
 
@@ -345,7 +345,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         Ansible requires text for the name of a group, so numbers and booleans are text there.
         """
         value = super()._compose(*args, **kwargs)
-        return wrap_var(str(value) if self._names_groups and isinstance(value, (bool, int, float)) else value)
+        return _inert(str(value) if self._names_groups and isinstance(value, (bool, int, float)) else value)
 
 
 def _memento(inventory: InventoryData) -> Callable[[], None]:
