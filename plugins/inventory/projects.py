@@ -158,7 +158,7 @@ if hasattr(ansible.template, "trust_as_template"):  # ansible-core 2.19 and late
         return value
 
 else:
-    from ansible.utils.unsafe_proxy import wrap_var as _inert
+    from ansible.utils.unsafe_proxy import wrap_var as _inert  # type: ignore[no-redef]
 
 try:
     from ansible.module_utils.secrets import register_secrets
