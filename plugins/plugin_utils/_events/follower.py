@@ -78,7 +78,7 @@ class Follower:
         self._client = RateLimitedClient(options.connection, clock, options.requests_per_minute)
         self._schedule = Schedule(options.interval, options.max_interval, clock)
         self._queue = queue
-        selection = {name: sorted(getattr(options, name)) for name in ("project_ids", "actions", "statuses")}
+        selection = {name: sorted({*getattr(options, name)}) for name in ("project_ids", "actions", "statuses")}
         self._checkpoint = Checkpoint(options.state_file, options.connection.base_url, selection, clock)
         self._projects: dict[str, FollowedProject] = {}
         self._deleted: dict[str, FollowedProject] = {}
@@ -172,15 +172,20 @@ class Follower:
         options = self._options
         if not options.project_ids:
             return list_projects(self._client, query=options.query, page_size=options.page_size)
-        found, missing = [], None
+        found, unavailable = [], []
+        failure: RequestFailed | None = None
         for project_id in options.project_ids:
             try:
                 found.append(self._client.get("projects", project_id).object("project", id=str))
-            except NotFound as error:
-                missing = error
-        if missing and not found and not self._projects:
-            raise missing
-        return Listed(found, [], [], set())
+            except Unauthorized:
+                raise
+            except RequestFailed as error:
+                failure = error
+                if not isinstance(error, NotFound):
+                    unavailable.append(project_id)
+        if failure and not found and not (isinstance(failure, NotFound) and self._projects):
+            raise failure
+        return Listed(found, unavailable, [], set())
 
     def _local_now(self) -> datetime:
         return self._local_zero + timedelta(seconds=self._clock.monotonic())

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption
 from ansible_collections.clouddb.control.plugins.module_utils._http.errors import NotFound, Unauthorized
 from ansible_collections.clouddb.control.plugins.module_utils._timestamps import parse_timestamp
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.follower import Follower, in_thread
@@ -171,6 +172,23 @@ def test_projects_selected_by_their_ids_are_not_listed(account: Account) -> None
         account.follow(100, project_ids=["no-such"])
 
 
+@pytest.mark.parametrize("status", [403, 503])
+def test_a_project_that_cannot_be_fetched_by_its_id_does_not_stop_the_others(account: Account, status: int) -> None:
+    account.error = lambda moment, path: status if path == f"{LIST}/p0" else None
+    for project in account.projects:
+        account.start(project, 10, seconds=0)
+    assert sorted(account.follow(100, project_ids=["p0", "p1"])) == ["p0-10 finished", "p1-10 finished"]
+
+
+def test_the_order_of_a_selection_does_not_matter(account: Account, tmp_path: Path) -> None:
+    for project_ids in (["p0", "p1"], ["p1", "p0", "p1"]):
+        account.follow(5, state_file=str(tmp_path / "state.json"), project_ids=project_ids)
+    with pytest.raises(InvalidOption, match="is about other project_ids, actions or statuses"):
+        account.follow(5, state_file=str(tmp_path / "state.json"), project_ids=["p0"])
+    with pytest.raises(InvalidOption):
+        account.follow(5, state_file=str(tmp_path / "state.json"))
+
+
 def test_one_missing_operation_is_not_forgotten(account: Account) -> None:
     """An operation older than those that are remembered."""
     account.start("p1", 5, seconds=200)
@@ -232,3 +250,16 @@ def test_unexpected_error_in_a_thread_is_raised() -> None:
 
     with pytest.raises(LookupError, match="^p1$"):
         asyncio.run(in_thread(fail, "p1"))
+
+
+def test_a_wrong_first_date_does_not_shorten_the_backfill(account: Account) -> None:
+    """The clock of the machine disagrees, so a second response is asked for."""
+    served, count = account.get, itertools.count()
+
+    def get(segments: Any, query: Any) -> Any:
+        account.date_ahead = timedelta(days=0 if next(count) else 1)
+        return served(segments, query)
+
+    account.get = get  # type: ignore[method-assign]
+    account.start("p1", -1800)
+    assert account.follow(30, backfill="1h") == ["p1--1800 finished"]
