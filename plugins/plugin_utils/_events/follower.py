@@ -224,10 +224,7 @@ class Follower:
             self._is_local_time = False
             self._new_since += self._client.service_now() - self._local_now()
         # A saved state may be the result of a wrong clock.
-        now = self._client.service_now()
-        self._new_since = min(self._new_since, now)
-        for followed in self._projects.values():
-            followed.new_since = followed.new_since and min(followed.new_since, now)
+        self._new_since = min(self._new_since, self._client.service_now())
         self._checkpoint.mark_changed()
 
     def _refused(self, name: str, error: Unauthorized) -> None:

@@ -377,6 +377,7 @@ def test_a_project_that_fails_leaves_nothing_of_the_source(
         ({"parent_group": "up"}, {}, "up"),
         ({"key": "none", "prefix": "pg", "default_value": "no"}, {}, "pg_no"),
         ({"key": "'on_' ~ inventory_hostname", "prefix": "pg"}, {}, "pg_on_r1"),
+        ({"key": "'R1'", "prefix": "pg"}, {}, "pg_r1"),
         ({"key": "early", "prefix": "pg"}, {"compose": {"early": "'x'"}}, "pg_x"),
         ({"prefix": "pg"}, {"compose": {"n": "1 if clouddb_id == 'p-2' else none"}}, "PG_R1"),
     ],

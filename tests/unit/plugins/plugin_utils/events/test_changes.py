@@ -190,6 +190,10 @@ def test_a_change_has_the_same_number_after_a_crash() -> None:
         numbers.append(change.number)
         again.remember(change.operation, change.number)
     assert numbers[0] == numbers[1]
+    other = project_of(EPOCH)
+    report(other, operation(-1, "running", updated_at=(EPOCH + timedelta(minutes=1)).isoformat()))
+    [change] = other.changes(PollResult([operation(-1, "failed")], [], None))
+    assert change.number != numbers[0], "another change, which a source without a state file meets first"
     later = (EPOCH + timedelta(minutes=3)).isoformat()
     for status in ("running", "failed"):
         [change] = again.changes(PollResult([operation(-1, status, updated_at=later)], [], None))
