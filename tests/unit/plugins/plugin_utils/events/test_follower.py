@@ -185,6 +185,14 @@ def test_a_project_that_cannot_be_fetched_by_its_id_does_not_stop_the_others(acc
     assert sorted(account.follow(100, project_ids=["p0", "p1"])) == ["p0-10 finished", "p1-10 finished"]
 
 
+def test_a_source_whose_only_project_was_deleted_starts_again(account: Account, tmp_path: Path) -> None:
+    args = {"state_file": str(tmp_path / "state.json"), "project_ids": ["p1"]}
+    account.start("p1", 10, seconds=0)
+    account.follow(50, **args)
+    del account.projects["p1"], account.operations["p1"]
+    assert account.follow(50, **args) == ["p1-10 finished"]
+
+
 def test_the_order_of_a_selection_does_not_matter(account: Account, tmp_path: Path) -> None:
     for project_ids in (["p0", "p1"], ["p1", "p0", "p1"]):
         account.follow(5, state_file=str(tmp_path / "state.json"), project_ids=project_ids)
