@@ -272,4 +272,4 @@ def test_a_wrong_first_date_does_not_shorten_the_backfill(account: Account) -> N
 
     account.get = get  # type: ignore[method-assign]
     account.start("p1", -1800)
-    assert account.follow(30, backfill="1h") == ["p1--1800 finished"]
+    assert account.follow(30, backfill="1h", project_ids=["p1"]) == ["p1--1800 finished"]
