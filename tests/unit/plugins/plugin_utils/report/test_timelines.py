@@ -28,7 +28,7 @@ def operation(hours: float = 0, label: str = "OK", action: str = "start_compute"
 
 def drawn(*operations: dict[str, Any], hours: float = 100) -> dict[str, Any]:
     """The timeline of a project at the end of a period of 100 hours, which starts with the first operation."""
-    [project] = timelines.timelines([operations], START + hours * HOUR)["projects"]
+    [project] = timelines.timelines([operations], START, START + hours * HOUR)["projects"]
     return dict(project)
 
 
