@@ -418,3 +418,14 @@ class TestInvalidInput:
     def test_too_many_days(self):
         with pytest.raises(AnsibleFilterError):
             report(days=10**6)
+
+
+@pytest.mark.parametrize(
+    "difference, shown",
+    [(172800, "2 d 0 h ahead of the service's"), (-301, "5 min 1 s behind the service's"), (300, None), (-300, None)],
+)
+def test_a_wrong_clock_is_a_warning(difference, shown, monkeypatch):
+    warnings = []
+    monkeypatch.setattr("ansible.utils.display.Display.warning", lambda self, text, **options: warnings.append(text))
+    account_report(account(), NOW, clock_difference=difference)
+    assert [shown in text for text in warnings] == ([True] if shown else [])
