@@ -85,26 +85,18 @@ def attention(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
     failed, unfinished, over = operations["failed"], operations["long_unfinished"], projects["over_limits"]
     unlisted = "could not be listed by the service"
     idle = f"not been used for {count_text(facts['stale_days'], 'day')} or more"
-    found = (
-        ("failed", len(failed), "operation", f"failed{_named(failed)}", f"failed{_named(failed)}"),
-        (
-            "unfinished",
-            len(unfinished),
-            "operation",
-            *(f"{verb} been unfinished for more than an hour{_named(unfinished)}" for verb in ("has", "have")),
-        ),
-        (
-            "projects",
-            len(projects["unreadable_ids"]),
-            "project",
-            "has operations that could not be fetched",
-            "have operations that could not be fetched",
-        ),
+    hour, unread = "been unfinished for more than an hour", "operations that could not be fetched"
+    hanging, exceeded, which = _named(unfinished), _exceeded(over), _named(failed)
+    found: tuple[tuple[str, int, str, str, str], ...] = (
+        ("failed", len(failed), "operation", f"failed{which}", f"failed{which}"),
+        ("unfinished", len(unfinished), "operation", f"has {hour}{hanging}", f"have {hour}{hanging}"),
+        ("projects", len(projects["unreadable_ids"]), "project", f"has {unread}", f"have {unread}"),
         (
             "projects",
             len({each["id"] for each in over}),
             "project",
-            *(f"{verb} a limit of usage{_exceeded(over)}" for verb in ("exceeds", "exceed")),
+            f"exceeds a limit of usage{exceeded}",
+            f"exceed a limit of usage{exceeded}",
         ),
         ("projects", len(projects["unavailable_ids"]), "project", unlisted, unlisted),
         ("projects", projects["locked"], "project", "is locked", "are locked"),
