@@ -101,6 +101,12 @@ base_url:
   type: str
   sample: https://control.example.com/api/v2
   version_added: 2.0.0
+service_time:
+  description: Time at which the task ended, by the clock of the service, in UTC; by the clock of this machine if the service sends none.
+  returned: success
+  type: str
+  sample: "2026-11-21T09:15:07Z"
+  version_added: 2.1.0
 unavailable_project_ids:
   description: Ids of projects that the service could not include in its list. If there are any, the task also warns about them.
   returned: success
@@ -150,6 +156,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
     return {
         "changed": False,
         "base_url": client.connection.base_url,
+        "service_time": f"{client.service_now():%Y-%m-%dT%H:%M:%SZ}",
         "projects": projects,
         "unavailable_project_ids": found.unavailable_ids,
         "warnings": warnings,

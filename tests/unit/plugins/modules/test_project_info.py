@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 
@@ -38,6 +39,7 @@ def test_returns_every_project_with_every_field(sandbox: Sandbox, client: Client
     projects = sandbox.api("GET", "/projects")["projects"]
     assert task(client, check_mode) == {
         "changed": False,
+        "service_time": ANY,
         "base_url": sandbox.base_url,
         "projects": projects,
         "unavailable_project_ids": [],
