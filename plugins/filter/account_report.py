@@ -64,6 +64,11 @@ options:
     description: Value of the label C(account) of all metrics.
     type: str
     default: ""
+  interval:
+    description: Time between two reports, in seconds or with a unit. It is a metric.
+    type: raw
+    default: 1h
+    version_added: 2.0.0
   limits:
     description: Limits of the usage of each project, by field. The fields are C(active_time_seconds), C(compute_time_seconds),
       C(written_data_bytes), C(data_transfer_bytes) and C(synthetic_storage_size).
@@ -75,11 +80,6 @@ options:
     type: float
     default: 0
     version_added: 2.1.0
-  interval:
-    description: Time between two reports, in seconds or with a unit. It is a metric.
-    type: raw
-    default: 1h
-    version_added: 2.0.0
   policy:
     description: Result of M(clouddb.control.api_key_policy), whose findings are metrics.
     type: dict
