@@ -20,7 +20,6 @@ from ansible_collections.clouddb.control.plugins.plugin_utils import _lookup
 from ansible_collections.clouddb.control.tests.unit.support.playbook import Playbook
 from ansible_collections.clouddb.control.tests.unit.support.resource_task import SHOP
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
-from ansible_collections.clouddb.control.tests.unit.support.scripted_service import reply, scripted_service
 
 BLOG = "red-moon-34567890"
 DATABASE = {"project": "shop", "database": "clouddb"}
@@ -133,10 +132,14 @@ def test_secrets_are_registered(monkeypatch: pytest.MonkeyPatch, sandbox: Sandbo
     assert {uri, sandbox.api_key} <= registered and any(each in uri for each in registered - {uri})
 
 
-def test_an_error_quotes_no_key(monkeypatch: pytest.MonkeyPatch, sandbox: Sandbox) -> None:
-    with scripted_service(reply({"message": f"The key {sandbox.api_key} is blocked."}, 403)) as service:
-        text = problem("project_id", "shop", base_url=service.base_url)
-    assert "is blocked" in text and sandbox.api_key not in text
+def test_an_error_quotes_no_key(sandbox: Sandbox) -> None:
+    assert "there is no branch '********'" in problem("connection_uri", **DATABASE, branch=sandbox.api_key)
+
+
+def test_without_an_account_the_error_says_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CLOUDDB_BASE_URL")
+    monkeypatch.delenv("CLOUDDB_API_KEY")
+    assert problem("project_id", "shop").startswith("base_url, api_key: no value is given. Set base_url and api_key")
 
 
 def test_without_requests_the_error_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
