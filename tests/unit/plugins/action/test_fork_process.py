@@ -143,7 +143,7 @@ def shown(value: Callable[[], Any], **environment: Any) -> Any:
 @pytest.mark.parametrize(
     ("main", "status", "stderr"),
     [
-        (lambda: sys.exit(), 0, ""),
+        (sys.exit, 0, ""),
         (lambda: sys.exit(3), 3, ""),
         (lambda: sys.exit("the end"), 1, "the end\n"),
         (lambda: os.kill(os.getpid(), signal.SIGKILL), 137, ""),
