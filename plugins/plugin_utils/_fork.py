@@ -68,6 +68,11 @@ class ForkAction(NormalAction):
     module: ModuleType | None = None
     _connection: Any
 
+    @classmethod
+    def of(cls, action: str) -> type[ForkAction]:
+        """This action, for the module of the action plugin with this C(__name__)."""
+        return type("ActionModule", (cls,), {"module": load(action), "__module__": action})
+
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """The module's result."""
         try:
