@@ -27,7 +27,7 @@ from workspace import Workspace, exit_on_signals, temporary_workspace  # noqa: E
 TARGET = CHECKOUT / ".build" / "docs"
 
 # The pages of the plugins in the menu: a caption for each ending of their names. Only roles use the internal ones.
-KINDS = {"module": "Modules", "role": "Roles", "inventory": "Plugins"}
+KINDS = {"module": "Modules", "role": "Roles", "inventory": "Plugins", "lookup": "Lookups"}
 INTERNAL = ("api_key_deployment_module", "api_key_rotation_module", "*_filter")
 
 # Labels and environment variables in Ansible's documentation to which the plugins' pages link.

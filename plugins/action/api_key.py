@@ -4,10 +4,6 @@
 
 from __future__ import annotations
 
-from ..plugin_utils._fork import ForkAction, load
+from ..plugin_utils._fork import ForkAction
 
-
-class ActionModule(ForkAction):
-    """The action of this module."""
-
-    module = load(__name__)
+ActionModule = ForkAction.of(__name__)

@@ -4,11 +4,6 @@
 
 from __future__ import annotations
 
-from ..plugin_utils._fork import load
 from ..plugin_utils._progress import ProgressAction
 
-
-class ActionModule(ProgressAction):
-    """The action of this module."""
-
-    module = load(__name__)
+ActionModule = ProgressAction.of(__name__)

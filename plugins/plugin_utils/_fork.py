@@ -28,7 +28,7 @@ import sys
 import time
 import traceback
 from types import ModuleType
-from typing import Any, NoReturn
+from typing import IO, Any, NoReturn
 
 from ansible import constants
 from ansible.executor import module_common
@@ -42,6 +42,10 @@ MODULES = __name__.rpartition(".plugin_utils.")[0] + ".modules."
 # What Python, its libraries and the loader read only when a process starts.
 READ_AT_START = ("PYTHON", "LD_", "LC_", "LANG", "OPENSSL_", "MALLOC_", "GLIBC_")
 PROFILE = "legacy"
+# The descriptors that this process has open
+DESCRIPTORS = "/proc/self/fd"
+# How many more a module opens: a connection for each of its workers, files and libraries.
+MORE_DESCRIPTORS = 64
 # Those of a Python that has just started
 HANDLERS: dict[signal.Signals, Any] = {
     signal.SIGTERM: signal.SIG_DFL,
@@ -63,6 +67,11 @@ class ForkAction(NormalAction):
 
     module: ModuleType | None = None
     _connection: Any
+
+    @classmethod
+    def of(cls, action: str) -> type[ForkAction]:
+        """This action, for the module of the action plugin with this C(__name__)."""
+        return type("ActionModule", (cls,), {"module": load(action), "__module__": action})
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """The module's result."""
@@ -121,7 +130,7 @@ class ForkAction(NormalAction):
         if isinstance(connection, ForkConnection):
             try:
                 limit = constants.config.get_config_value("PYTHON_MODULE_RLIMIT_NOFILE", variables=task_vars)
-                connection.open_files = int(self._templar.template(limit) or 0)
+                connection.prepare(int(self._templar.template(limit) or 0))
                 return self._options_only(connection, module_args)
             except Exception as error:  # pylint: disable=broad-except
                 self._be_ordinary(f"{type(error).__name__}: {error}")
@@ -155,6 +164,7 @@ class ForkConnection:
         self.arguments = b""
         self.environment: dict[str, Any] = {}
         self.open_files = 0
+        self.files: list[IO[bytes]] = []
         self.cwd: bytes | None = None
 
     def __getattr__(self, name: str) -> Any:
@@ -164,37 +174,56 @@ class ForkConnection:
         """Always, as the module needs no file."""
         return True
 
+    def prepare(self, open_files: int) -> None:
+        """Take what the fork needs of the machine, and check what it cannot take. C(open_files) limits its descriptors, unless it is 0.
+
+        Raises what the machine lacks: some kernels and filters of system calls have no memfd, some chroots no /proc.
+        """
+        # The output is not in files, because it may hold a secret.
+        memory = [os.fdopen(os.memfd_create(name), "r+b", buffering=0) for name in ("stdout", "stderr")]
+        self.files = [open(os.devnull, "r+b", buffering=0), *memory]  # noqa: SIM115
+        limit, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if open_files:
+            limit = self.open_files = min(hard, open_files)
+        # The fork inherits them. A Python that Ansible starts does not.
+        inherited = len(os.listdir(DESCRIPTORS))
+        if limit < inherited + MORE_DESCRIPTORS:
+            raise OSError(f"The limit of open files is {limit}, and a fork would begin with {inherited}.")
+
     def exec_command(self, cmd: str, in_data: bytes | None = None, sudoable: bool = True) -> tuple[int, bytes, bytes]:
         """The exit status, output and standard error of the module, or of any other command."""
         if not in_data or in_data is not self.arguments:
             self.ordinary.cwd = self.cwd
             result: tuple[int, bytes, bytes] = self.ordinary.exec_command(cmd, in_data=in_data, sudoable=sudoable)
             return result
-        # Not files, because the output may hold a secret.
-        with os.fdopen(os.memfd_create("stdout"), "rb") as stdout, os.fdopen(os.memfd_create("stderr"), "rb") as stderr:
+        null, stdout, stderr = self.files
+        with null, stdout, stderr:
             pid = os.fork()
             if not pid:
-                self._be_module(stdout.fileno(), stderr.fileno())
+                self._be_module()
             status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
             for file in (stdout, stderr):
                 file.seek(0)
             # A shell would return 128 and the number of the signal.
             return status if status >= 0 else 128 - status, stdout.read(), stderr.read()
 
-    def _be_module(self, stdout: int, stderr: int) -> NoReturn:
+    def _be_module(self) -> NoReturn:
         """Do what a Python that Ansible starts does, and end this process."""
         status = 1
         try:
+            # First, so that the task's result has the exceptions of all that follows.
+            for descriptor, file in enumerate(self.files):
+                os.dup2(file.fileno(), descriptor)
+            sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w", errors="backslashreplace")  # noqa: SIM115
             gc.freeze()  # a search for reference cycles would copy the memory of the parent
             for number, handler in HANDLERS.items():
                 # A shell lets a program in the background ignore SIGINT, and its children inherit that.
                 if signal.getsignal(number) != signal.SIG_IGN:
                     signal.signal(number, handler)
-            replace_descriptors(stdout, stderr)
-            sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w", errors="backslashreplace")  # noqa: SIM115
+            replace_others()
             if self.open_files:
                 hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-                resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, self.open_files), hard))
+                resource.setrlimit(resource.RLIMIT_NOFILE, (self.open_files, hard))
             if self.cwd:
                 os.chdir(self.cwd)
             os.environ.update({name: str(value) for name, value in self.environment.items()})
@@ -234,19 +263,16 @@ def encoded(arguments: dict[str, Any]) -> bytes:
     return json.dumps(arguments, cls=get_module_encoder(PROFILE, Direction.CONTROLLER_TO_MODULE)).encode()
 
 
-def replace_descriptors(stdout: int, stderr: int) -> None:
-    """Let the process write to C(stdout) and C(stderr), and to nothing else that its parent has open.
+def replace_others() -> None:
+    """Let the process write to its output, and to nothing else that its parent has open.
 
-    A reader of that would wait for a module that outlives its task. The others are not closed: a log of the parent would
+    A reader of that would wait for a module that outlives its task. They are not closed: a log of the parent would
     otherwise be written to whatever the module opens next.
     """
-    null = os.open(os.devnull, os.O_RDWR)
-    for descriptor, source in enumerate((null, stdout, stderr)):
-        os.dup2(source, descriptor)
-    for descriptor in map(int, os.listdir("/proc/self/fd")):
+    for descriptor in map(int, os.listdir(DESCRIPTORS)):
         with contextlib.suppress(OSError):  # that of the list is closed by now
             if descriptor > 2 and os.fstat(descriptor):
-                os.dup2(null, descriptor)
+                os.dup2(0, descriptor)
 
 
 def exit_status(end: SystemExit) -> int:

@@ -55,6 +55,7 @@ SOURCES_OF_PAGES = {
     r"(\w+)_module\.html": r"plugins/modules/\1.py",
     r"(\w+)_role\.html": r"roles/\1",
     r"(\w+)_inventory\.html": r"plugins/inventory/\1.py",
+    r"(\w+)_lookup\.html": r"plugins/lookup/\1.py",
 }
 each_module = pytest.mark.parametrize("name", MODULES)
 
@@ -373,7 +374,8 @@ def test_readme_has_the_sections_that_collections_must_have() -> None:
 def test_readme_lists_the_plugins_and_roles() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     roles = {path.parents[1].name for path in ROOT.glob("roles/*/tasks/main.yml")}
-    names = {*MODULES, *roles, "projects", "operations"} - ROTATION_MODULES
+    lookups = {path.stem for path in (PLUGINS / "lookup").glob("*.py")}
+    names = {*MODULES, *roles, *lookups, "projects", "operations"} - ROTATION_MODULES
     assert {name for name in names if f"`{name}`" not in text} == set()
 
 
