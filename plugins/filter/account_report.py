@@ -69,6 +69,11 @@ options:
     type: raw
     default: 1h
     version_added: 2.0.0
+  policy:
+    description: Result of M(clouddb.control.api_key_policy), whose findings are metrics.
+    type: dict
+    default: {}
+    version_added: 2.0.0
   limits:
     description: Limits of the usage of each project, by field. The fields are C(active_time_seconds), C(compute_time_seconds),
       C(written_data_bytes), C(data_transfer_bytes) and C(synthetic_storage_size).
@@ -80,11 +85,6 @@ options:
     type: float
     default: 0
     version_added: 2.1.0
-  policy:
-    description: Result of M(clouddb.control.api_key_policy), whose findings are metrics.
-    type: dict
-    default: {}
-    version_added: 2.0.0
 """
 
 EXAMPLES = r"""
