@@ -20,9 +20,10 @@ attributes:
         task of the playbook may solve the problem, for example by creating the owner of a database.
   diff_mode:
     details:
-      - Only the fields that change are shown.
+      - Only the fields that the task sets and that change are shown, and for a deletion the deleted resource.
 notes:
   - If the response to a request is lost, the request is not sent again. The task finds out whether it was carried out, as M(clouddb.control.api_request) does.
+    For an action, such as a restart, only a field of the resource that has changed since shows this. If none has, the task fails.
 """
 
     # Where a task can delete the resource.

@@ -13,6 +13,7 @@ options:
   timeout:
     description:
       - Time after which the task fails if operations are still unfinished, in seconds or with a unit, such as V(5m). V(0) polls once.
+      - The time counts from the start of the task, and includes the requests that look up what the options name.
       - O(api_retries) has no effect on polls, because the next poll is the retry.
     type: raw
     default: 300

@@ -84,7 +84,7 @@ options:
         description:
           - Fields of the resource with their values, at any depth. Numbers are compared by value, and timestamps as times.
           - A field that names a resource, such as C(name), C(id) or C(owner_id), must be text or an integer. Quote a name such as V("1.10").
-          - Values cannot be V(null) or empty. Required for all methods except for GET.
+          - Values cannot be V(null), or an empty text, dictionary or list. Required for all methods except for GET.
           - If no resource in the list has one of these fields, a warning names it.
         type: dict
       query:
@@ -101,8 +101,9 @@ options:
     type: bool
     default: true
   lock_timeout:
-    description: How long to wait for unfinished operations that lock the project (HTTP status 423), before the request is sent again, in seconds or
-      with a unit, such as V(5m). V(0) fails at once.
+    description: How long to wait for unfinished operations that lock the project (HTTP status 423), or for a resource that the service calls not
+      ready, before the request is sent again, in seconds or with a unit, such as V(5m). V(0) fails at once. This time does not count against
+      O(timeout).
     type: raw
     default: 300
   secret_fields:

@@ -12,7 +12,7 @@ version_added: 2.0.0
 description:
   - Replaces the data of a branch by that of its parent, of another branch, or of an earlier time. Other clients call the first one a reset from parent.
   - The id of the branch, its computes, and so its connection strings stay. Open connections are interrupted.
-  - Each run restores the branch again, and reports C(changed).
+  - Each run restores the branch again, and reports C(changed). With O(preserve_as), the next run needs another name, or that branch deleted first.
 author: clouddb.control contributors (@clouddb)
 extends_documentation_fragment:
   - clouddb.control.connection

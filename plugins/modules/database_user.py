@@ -12,6 +12,8 @@ version_added: 2.0.0
 description:
   - Creates a user (Postgres role) on a branch, with a password that the service generates, resets this password, or deletes the user.
   - The password is kept out of the result. M(clouddb.control.connection_info) returns it, or writes it to a file.
+  - A user that owns a database cannot be deleted. Delete the database, or give it another owner, first.
+  - Each task with O(update_password=always) replaces the password. If several hosts use it, set C(run_once), then write the file of each host.
 author: clouddb.control contributors (@clouddb)
 extends_documentation_fragment:
   - clouddb.control.connection
@@ -51,13 +53,14 @@ EXAMPLES = r"""
     branch: pr-42
     name: orders_app
 
-- name: Replace the password of a user
+- name: Replace the password of a user, once for all hosts of the play
   clouddb.control.database_user:
     project: shop
     name: orders_app
     update_password: always
+  run_once: true
 
-- name: Write the new connection string to the file of the application
+- name: Write the new connection string to the file of the application on each host
   clouddb.control.connection_info:
     project: shop
     database: orders
