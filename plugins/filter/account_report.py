@@ -20,9 +20,10 @@ author: clouddb.control contributors (@clouddb)
 options:
   _input:
     description:
-      - Dictionary with C(api_keys), C(projects), C(unavailable_project_ids) and C(operations), as the info modules return them.
-      - Operations that were created more than O(days) before O(now), or more than an hour after it, are ignored. The hour allows for a
-        difference between the clocks.
+      - Dictionary with C(api_keys), C(projects), C(unavailable_project_ids) and C(operations), as the info modules return them, and with
+        C(unread_project_ids), the ids of projects whose operations could not be fetched.
+      - Operations that were created more than O(days) before O(now) are ignored unless they are unfinished, or have failed since then. Those
+        that were created more than an hour after O(now) are ignored, too. The hour allows for a difference between the clocks.
     type: dict
     required: true
   now:
@@ -63,6 +64,17 @@ options:
     description: Value of the label C(account) of all metrics.
     type: str
     default: ""
+  limits:
+    description: Limits of the usage of each project, by field. The fields are C(active_time_seconds), C(compute_time_seconds),
+      C(written_data_bytes), C(data_transfer_bytes) and C(synthetic_storage_size).
+    type: dict
+    default: {}
+    version_added: 2.1.0
+  clock_difference:
+    description: Seconds by which the clock of the controller is ahead of the service's. More than five minutes are a warning.
+    type: float
+    default: 0
+    version_added: 2.1.0
   interval:
     description: Time between two reports, in seconds or with a unit. It is a metric.
     type: raw
@@ -126,13 +138,18 @@ _value:
             - C(total) and C(locked) are numbers of projects. C(cpu_used_sec) is the sum of their compute seconds.
             - C(by_region), C(by_version) and C(by_platform) map each value to its number of projects.
             - C(unavailable_ids) lists the ids of projects that the service could not list.
-            - C(list) contains the projects sorted by name.
+            - C(unreadable_ids) lists the ids of projects in C(list) whose operations could not be fetched.
+            - C(list) contains the projects sorted by name, each with C(usage) and C(quota), which map fields to numbers, as far as the list of
+              projects shows them.
+            - C(limits) are those of O(limits). C(over_limits) contains a dictionary with C(id), C(name), C(field), C(used) and C(limit) for
+              each that a project exceeds.
           type: dict
         operations:
           description:
             - C(total) is the number of operations. C(by_label) and C(by_status) map each value to its number of operations.
             - C(by_action) contains a dictionary for each action, the most frequent first, with C(action), C(total), C(by_label), C(timed) (the
               number of operations with a duration), C(median_seconds), C(p95_seconds) and C(longest_seconds).
+            - C(long_unfinished) contains the operations that were created more than an hour ago and are unfinished.
             - C(list) contains all operations, newest first, C(failed) those with the label V(Error), and C(slowest) the ten with the longest
               duration.
             - Each operation has C(label), C(duration_seconds), C(project_name), and the fields that M(clouddb.control.operation_info) returns.
@@ -146,6 +163,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ansible.errors import AnsibleFilterError
+from ansible.utils.display import Display
 from ansible.utils.unsafe_proxy import wrap_var
 
 from ..module_utils._errors import InvalidOption
@@ -155,6 +173,10 @@ from ..module_utils._untrusted import displayable
 from ..plugin_utils._report.facts import INVALID_INPUT, report_facts
 from ..plugin_utils._report.metrics import metrics_text
 from ..plugin_utils._report.page import attention, report_page, summary
+from ..plugin_utils._report.text import duration_text
+from ..plugin_utils._report.usage import checked_limits
+
+MAX_CLOCK_DIFFERENCE_SECONDS = 300
 
 
 def account_report(
@@ -170,6 +192,8 @@ def account_report(
     account: str = "",
     interval: str | int = "1h",
     policy: Mapping[str, Any] = MappingProxyType({}),
+    limits: Mapping[str, Any] = MappingProxyType({}),
+    clock_difference: float = 0,
 ) -> Any:
     """The report, marked as unsafe so that values of the service are never rendered as templates."""
     try:
@@ -178,13 +202,22 @@ def account_report(
         for option, number in {"most_timelines": most_timelines, "most_rows": most_rows}.items():
             integer({option: number}, option, 0)
         seconds = duration({"interval": interval}, "interval", zero=False)
-        facts = report_facts(source, str(title), days, stale_days, str(now), previous)
-        metrics = metrics_text(facts, str(account), seconds, policy.get("findings"), parse_timestamp(str(now)))
+        facts = report_facts(source, str(title), days, stale_days, str(now), previous, checked_limits(limits))
+        metrics = metrics_text(facts, str(account), seconds, policy, parse_timestamp(str(now)))
         page = report_page(facts, most_timelines, most_rows, str(project_url))
         lines = [summary(facts), *(text for _section, text in attention(facts))]
+        _warn_of_clock(clock_difference)
         return wrap_var({"facts": facts, "summary": lines, "page": page, "metrics": metrics})
     except (InvalidOption, *INVALID_INPUT) as error:
         raise AnsibleFilterError(f"account_report: {displayable(error)}") from error
+
+
+def _warn_of_clock(difference: float) -> None:
+    if abs(difference) > MAX_CLOCK_DIFFERENCE_SECONDS:
+        Display().warning(
+            f"The clock of the controller is {duration_text(abs(difference))} {'ahead of' if difference > 0 else 'behind'} the service's. "
+            "The report uses the service's. Synchronize the clock of the controller."
+        )
 
 
 class FilterModule:

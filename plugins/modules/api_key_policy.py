@@ -191,6 +191,12 @@ findings:
     kept_because:
       description: Why the key is not revoked, as a sentence. V(null) unless C(outcome) is V(kept).
       type: str
+check_mode:
+  description: Whether the task ran in check mode, so that keys with C(outcome=revoked) still exist.
+  returned: success
+  type: bool
+  sample: false
+  version_added: 2.1.0
 checked:
   description: Kinds of findings that the options check.
   returned: success

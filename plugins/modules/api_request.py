@@ -274,7 +274,7 @@ def _run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[st
     goal = goal_from(params, check_mode)
     if goal.intent == READ:
         return read(client, goal, params["all_pages"], check_mode)
-    return reach(client, goal, None if check_mode else Waiting(client, limits, lock_timeout))
+    return reach(client, goal, Waiting(client, limits, lock_timeout), check_mode)
 
 
 def main() -> None:

@@ -58,12 +58,15 @@ options:
     description:
       - Content of O(dest). V(uri) is the connection string alone.
       - V(env) is a line such as C(DATABASE_URL='postgresql://…'), which shells, dotenv libraries, Docker Compose and C(EnvironmentFile) of systemd read.
-        In a shell, C(set -a; . FILE; set +a) also exports the variable. A file that holds anything else, such as other variables, is refused.
+        In a shell, C(set -a; . FILE; set +a) also exports the variable.
+      - V(env_literal) is the same line without quotes, for programs that take the value literally, such as C(docker run --env-file),
+        C(kubectl create secret --from-env-file) and the file E(GITHUB_ENV). A shell cannot read it. It was added in version 2.1.0.
+      - With each format, a file that holds anything but a connection string or O(variable), such as other variables, is refused.
     type: str
-    choices: [uri, env]
+    choices: [uri, env, env_literal]
     default: uri
   variable:
-    description: Name of the variable with O(format=env).
+    description: Name of the variable with O(format=env) and O(format=env_literal).
     type: str
     default: DATABASE_URL
   dest:
@@ -155,139 +158,42 @@ failure:
     kind: not_found
 """
 
-import re
-from collections.abc import Mapping, Sequence
-from typing import Any, Callable, Optional
-from urllib.parse import quote, unquote, urlsplit
+from collections.abc import Mapping
+from typing import Any, Callable
 
 from ansible_collections.clouddb.control.plugins.module_utils._file_module import FileModule
 
-from ..module_utils._errors import InvalidOption
-from ..module_utils._files.secret_file import SecretFile, dest_from
+from ..module_utils._files.connection_file import FORMATS, checked_variable, write
+from ..module_utils._files.secret_file import dest_from
 from ..module_utils._http.client import Client
-from ..module_utils._http.errors import NotFound
-from ..module_utils._lists import ResourceNotFound, list_resources, there_is_no
-from ..module_utils._options import NOT_CREATED_ID
-from ..module_utils._projects import PROJECT_OPTIONS, project_id_from
-from ..module_utils._resources.kinds import COMPUTE
-from ..module_utils._resources.lookup import branch_id_from, label_of
-from ..module_utils._resources.state import ABSENT, DELETING, own_state
-from ..module_utils._secrets import MASK, masked_text
-
-# The content of a file that can be shown: what is before the password, the password, and what is after it.
-CONNECTION_STRING = r"((?:(?:export\s+)?\w+\s*=\s*)?['\"]?postgres(?:ql)?://[^\s:/?@]+:)([^\s:/?@]+)(@[^\s@'\"]+['\"]?)"
+from ..module_utils._projects import PROJECT_OPTIONS
+from ..module_utils._resources.connection import find_address
+from ..module_utils._secrets import MASK
 
 
 def run(
     params: Mapping[str, Any], client: Client, check_mode: bool, set_attributes: Callable[[str], bool]
 ) -> dict[str, Any]:
     """The task's result. C(set_attributes) sets owner, group and mode of a path; it returns whether they changed."""
-    if not re.fullmatch(r"[A-Za-z_]\w*", params["variable"], re.ASCII):
-        raise InvalidOption("variable", "must be a name of letters, digits and underscores, such as DATABASE_URL.")
+    variable = checked_variable(params["variable"])
     dest = dest_from(params, set_attributes, check_mode)
     if dest:
         dest.check()
-    uri = _connection_uri(params, client.with_secrets(), check_mode)
-    client.masker.hide(uri or "")
-    parts = urlsplit(uri or "")
+    address = find_address(params, client, check_mode)
+    result: dict[str, Any] = {"changed": False, "diff": {"before": {}, "after": {}}}
+    if dest:
+        result = write(dest, address and address.uri, params["format"], variable)
     # What does not exist yet has texts for secrets, too, because templates of later tasks use them.
-    is_exposed = uri is not None and params["expose_secrets"]
-    result: dict[str, Any] = {"changed": dest is not None, "diff": {"before": {}, "after": {}}}
-    if dest and uri is not None:
-        result = _write(dest, uri, params)
+    is_exposed = address is not None and params["expose_secrets"]
     return {
         **result,
-        "host": parts.hostname,
-        "port": uri and (parts.port or 5432),
+        "host": address and address.host,
+        "port": address and address.port,
         "database": params["database"],
-        "user": unquote(parts.username or "") or params["user"],
-        "password": unquote(parts.password or "") if is_exposed else MASK,
-        "uri": uri if is_exposed else MASK,
+        "user": address.user if address else params["user"],
+        "password": address.password if address and is_exposed else MASK,
+        "uri": address.uri if address and is_exposed else MASK,
     }
-
-
-def _connection_uri(params: Mapping[str, Any], client: Client, check_mode: bool) -> Optional[str]:
-    """The connection string; None if an earlier task would create what it is about."""
-    project_id = str(project_id_from(params, client, may_be_missing=check_mode))
-    branch_id = branch_id_from(params["branch"], client, project_id, may_be_missing=check_mode)
-    if branch_id == NOT_CREATED_ID:
-        return None
-    path = ("projects", project_id, "branches", branch_id, "databases", params["database"])
-    try:
-        user = params["user"] or client.get(*path).object("database", owner_name=str)["owner_name"]
-        query = {"branch_id": branch_id, "database_name": params["database"], "role_name": user}
-        if params["pooled"]:
-            query["pooled"] = "true"
-        if params["read_only"]:
-            query["endpoint_id"] = _read_replica(client, path[:4])
-        response = client.get("projects", project_id, "connection_uri", query=query)
-    except (NotFound, ResourceNotFound) as error:
-        if check_mode:
-            return None
-        if isinstance(error, ResourceNotFound):
-            raise
-        for option, field in {"database": "databases", "user": "roles"}.items():
-            listed = list_resources(client, (*path[:4], field), field)
-            name = params[option]
-            if name and name not in listed.names:
-                raise there_is_no(option, option, listed, name) from None
-        raise
-    return str(response.object(uri=str)["uri"])
-
-
-def _read_replica(client: Client, branch: Sequence[str]) -> str:
-    """The id of the only read_only compute of the branch with this path. Raises InvalidOption, and NotFound if there is none."""
-    listed = list_resources(client, (*branch, COMPUTE.plural), COMPUTE.plural).items
-    found = [each for each in listed if each.get("type") == "read_only" and own_state(each) not in (ABSENT, DELETING)]
-    if not found:
-        problem = "read_only: the branch has no compute of type read_only. Create one with the module compute."
-        raise ResourceNotFound(problem, {"option": "read_only"})
-    if len(found) > 1:
-        ids = ", ".join(map(label_of, found))
-        problem = (
-            f"the branch has several computes of type read_only: {ids}. Delete all but one with the module compute."
-        )
-        raise InvalidOption("read_only", problem)
-    return str(found[0]["id"])
-
-
-def _write(dest: SecretFile, uri: str, params: Mapping[str, Any]) -> dict[str, Any]:
-    """Write the connection string unless the file holds it; what that changed, or would in check mode."""
-    content = uri
-    if params["format"] == "env":
-        # In single quotes, dotenv libraries replace ${NAME}, and take a backslash for an escape.
-        encoded = re.sub(r"[^\w!#%&()*+,./:;=?@\[\]~-]", lambda found: quote(found[0], safe=""), uri, flags=re.ASCII)
-        content = f"{params['variable']}='{encoded}'\n"
-    with dest.held():
-        present = dest.read()
-        diff = _difference(present, content.rstrip())
-        if present == content.rstrip():
-            return {"changed": dest.set_attributes(dest.path), "diff": diff}
-        if params["format"] == "env" and present and not _holds_only(present, params["variable"]):
-            problem = f"{dest.path} must hold {params['variable']} and nothing else. The file was not changed."
-            raise InvalidOption("dest", f"{problem} Set dest to another path, or remove the file.")
-        with dest.replacement() as write:
-            write(content)
-    return {"changed": True, "diff": diff}
-
-
-def _difference(before: Optional[str], after: str) -> dict[str, dict[str, str]]:
-    """The contents of the file without their secrets, and whether its password changes."""
-    found = {
-        side: re.fullmatch(CONNECTION_STRING, text) for side, text in (("before", before), ("after", after)) if text
-    }
-    diff = {
-        side: {"content": masked_text(f"{match[1]}{MASK}{match[3]}") if match else MASK}
-        for side, match in found.items()
-    }
-    if len({unquote(match[2]) for match in found.values() if match}) > 1:
-        diff["before"]["password"], diff["after"]["password"] = "old", "new"
-    return {"before": {}, **diff}
-
-
-def _holds_only(text: str, variable: str) -> bool:
-    """Whether the text of a file assigns a value to the variable, or is a connection string, and nothing else."""
-    return re.fullmatch(rf"(?:(?:export\s+)?{variable}\s*=.*|\w+://\S+)", text) is not None
 
 
 def main() -> None:
@@ -299,7 +205,7 @@ def main() -> None:
             "expose_secrets": {"type": "bool", "default": False, "no_log": False},
             "pooled": {"type": "bool", "default": False},
             "read_only": {"type": "bool", "default": False},
-            "format": {"type": "str", "choices": ["uri", "env"], "default": "uri"},
+            "format": {"type": "str", "choices": [*FORMATS], "default": "uri"},
             "variable": {"type": "str", "default": "DATABASE_URL"},
             "dest": {"type": "path"},
             **PROJECT_OPTIONS,

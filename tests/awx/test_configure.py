@@ -20,6 +20,7 @@ def configure(controller: Controller, awx: Awx, code: int = 0, **env: str) -> st
         "ANSIBLE_NOCOLOR": "1",
         "CLOUDDB_API_KEY": KEY,
         "CLOUDDB_API_KEY_ID": "12",
+        "CLOUDDB_ORG_ID": "org-1",
         "CLOUDDB_BASE_URL": "https://control.example.com/api/v2",
         "CONTROLLER_HOST": awx.url,
         "CONTROLLER_OAUTH_TOKEN": TOKEN,
@@ -48,6 +49,7 @@ def test_configuration_is_applied_and_idempotent(controller: Controller, awx: Aw
         "base_url": "https://control.example.com/api/v2",
         "api_key": KEY,
         "api_key_id": "12",
+        "org_id": "org-1",
     }
 
     project = awx.one("projects", "clouddb automation")

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
 import sys
 from collections.abc import Iterator, Mapping
@@ -33,6 +34,8 @@ MAX_SIZE = 65536
 SPACE = 16384
 # In seconds. A task holds the lock while it sends its requests.
 LOCK_TIMEOUT = 300.0
+# The names of locks and temporary files, of any user.
+OWN_FILES = re.compile(r"\.clouddb-\d+(?:\.lock|-.{8}\.tmp)")
 
 
 class FileAttributes(NamedTuple):
@@ -74,6 +77,9 @@ class SecretFile(NamedTuple):
         if not self.path.isascii() and sys.getfilesystemencoding() != "utf-8":
             problem = f"the locale of this host is not UTF-8, but {self.path} has non-ASCII characters."
             raise InvalidOption(self.option, f"{problem} Set LC_ALL to C.UTF-8 in the environment of the task.")
+        if OWN_FILES.fullmatch(os.path.basename(self.path)):
+            problem = "files of this name are locks and temporary files of this collection. Set another path."
+            raise InvalidOption(self.option, problem)
         if not (os.path.isdir(self._directory()) or self._is_directory_planned()):
             problem = f"the directory {self._directory()} does not exist. Create it first."
             raise InvalidOption(self.option, problem)

@@ -160,6 +160,7 @@ class _Enforcement:
         counts = Counter(finding.kind for finding in self._review.findings)
         return {
             "changed": bool(self._revoked),
+            "check_mode": self._check_mode,
             "findings": findings,
             "checked": self._policy.checked(),
             "summary": {kind: counts[kind] for kind in KINDS},

@@ -80,6 +80,13 @@ def changed_fields(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[
     return {"before": old, "after": new}
 
 
+def selects(value: Any) -> bool:
+    """Whether a value is one that selects something: it has no null, blank text, empty mapping or empty list, at any depth."""
+    if isinstance(value, (Mapping, list)):
+        return bool(value) and all(map(selects, value.values() if isinstance(value, Mapping) else value))
+    return has_values(value)
+
+
 def has_values(value: Any) -> bool:
     """Whether no value in it is null or blank, at any depth."""
     if isinstance(value, Mapping):

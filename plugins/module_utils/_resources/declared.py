@@ -10,15 +10,20 @@ from typing import Any
 
 from .._errors import ClouddbError, InvalidOption, Result, will_fail
 from .._http.client import Client
+from .._http.errors import RequestFailed
 from .._lists import ResourceNotFound, list_resources
+from .._operations.operations import time_of_creation
 from .._operations.wait import WAIT_OPTIONS, limits_from
 from .._options import NOT_CREATED_ID, require_trimmed
-from .._projects import add_organizations, project_id_from, query_of
+from .._projects import add_organizations, branch_id_from, checked_query, project_id_from
+from .._untrusted import displayable
+from .compare import contains
 from .engine import reach
-from .goal import ACT, CHANGE, CREATE, DELETE, ENSURE, Find, Goal, ResourceRequest
-from .kinds import Action, Kind
-from .lookup import branch_id_from
+from .goal import ACT, CHANGE, CREATE, DELETE, ENSURE, Action, Find, Goal, ResourceRequest
+from .kinds import Kind
+from .lookup import label_of
 from .outcome import result_of
+from .state import ABSENT, DELETING, own_state
 from .waiting import Waiting
 
 ACTION_OPTIONS: dict[str, dict[str, Any]] = {"wait": {"type": "bool", "default": True}, **WAIT_OPTIONS}
@@ -35,24 +40,29 @@ LONGEST_LIFE = timedelta(days=30)
 
 def declare(kind: Kind, params: Mapping[str, Any], client: Client, check_mode: bool) -> Result:
     """The result of the module about this kind of resource. Raises what reach() raises, and ResourceNotFound."""
-    limits, is_absent = limits_from(params), params["state"] == "absent"
+    is_absent = params["state"] == "absent"
     is_selected_only = params["state"] != "present" or params.get("id") or params.get("new_name")
     if kind.identity.get("name") == "name" and not is_selected_only:
         require_trimmed(params, "name")
-    waiting = None if check_mode else Waiting(client, limits)
+    waiting = Waiting(client, limits_from(params))
+    bounded = waiting.bounded_client()
     result = result_of()
     try:
-        goal, *further = _goals(kind, params, client, may_be_missing=check_mode and not is_absent)
-        result = reach(client, goal, waiting)
+        may_be_missing = check_mode and not is_absent
+        segments, query = list_of(kind, params, bounded, may_be_missing)
+        ids = _ids(kind, params, bounded, segments, may_be_missing)
+        goals = _goals(kind, {**params, **ids}, bounded.service_now(), segments, query)
+        goal, *further = [each._replace(missing=_missing(kind, params)) for each in goals]
+        result = reach(client, goal, waiting, check_mode)
         is_new = result["changed"] and result["request"]["method"] == "POST"
-        for action in further:
-            if is_new if action.intent == ACT else not action.differs(result["object"]):
-                continue
-            if check_mode and is_new:
-                result["object"] = {**result["object"], **(action.first.sets or {})}
-            else:
-                result = _together(result, reach(client, action, waiting))
-        result["warnings"] += missing_project(goal.first.segments, params)
+        if is_new and not kind.is_unique and not check_mode:
+            result = _keep_the_first(kind, goal, result, client, waiting)
+        # In check mode, a warning about what is there means that the task would fail.
+        for action in further if result["changed"] or not (check_mode and result["warnings"]) else ():
+            if not (is_new and action.intent == ACT):
+                # What an earlier request showed is not observed again.
+                result = _together(result, reach(client, action, waiting, check_mode, result["object"]), is_new)
+        result["warnings"] += not_created(params, segments, ids)
     except ResourceNotFound as error:
         if not is_absent:
             raise
@@ -73,37 +83,57 @@ def info(kind: Kind, name: str, params: Mapping[str, Any], client: Client, check
     In check mode, what an earlier task would create has none. Raises what Client raises, and ResourceNotFound.
     """
     segments, query = list_of(kind, params, client, may_be_missing=check_mode)
-    branch_id = None
+    ids = {}
     if "branch" not in kind.parents and params.get("branch"):
-        branch_id = branch_id_from(params["branch"], client, segments[1], may_be_missing=check_mode)
+        ids["branch"] = branch_id_from(params["branch"], client, segments[1], may_be_missing=check_mode)
+    branch_id = ids.get("branch")
     is_created = NOT_CREATED_ID not in (*segments, branch_id)
     items = list_resources(client, segments, kind.plural, query).items if is_created else []
     return {
         "changed": False,
         name: [each for each in items if branch_id in (None, each.get("branch_id"))],
-        "warnings": missing_project(segments, params),
+        "warnings": not_created(params, segments, ids),
     }
 
 
-def _together(first: Result, second: Result) -> Result:
-    """The result of a task that needed two goals."""
+def _keep_the_first(kind: Kind, goal: Goal, result: Result, client: Client, waiting: Waiting) -> Result:
+    """The result of a creation, after which only the first of the resources that were created at once under one name stays."""
+    own, find = result["object"], goal.find
+    if find is None:
+        return result
+    try:
+        listed = list_resources(waiting.bounded_client(), find.segments, find.field, find.query).items
+    except RequestFailed as error:
+        problem = f"Whether another host has created {label_of(own)} too was not looked up: {error}"
+        return {**result, "warnings": [*result["warnings"], problem]}
+    rivals = [each for each in listed if contains(each, find.match) and own_state(each) not in (ABSENT, DELETING)]
+    first = min([*rivals, own], key=lambda each: (time_of_creation(each), str(each.get("id"))))
+    if first.get("id") == own.get("id"):
+        return result
+    by_id = find._replace(match={"id": own["id"]}, selector="id")
+    reach(client, deletion(kind, by_id, wait=goal.wait), waiting)
+    problem = f"Another host has created {label_of(first)} at the same time. {label_of(own)}, which this task created, was deleted."
+    return result_of(first, first, elapsed=waiting.elapsed(), warnings=[*result["warnings"], problem])
+
+
+def _together(first: Result, second: Result, is_new: bool) -> Result:
+    """The result of a task that needed two goals; with C(is_new), the first has created the resource."""
     operations = {each["id"]: each for each in [*first["operations"], *second["operations"]]}
+    before = first["diff"]["before"] if is_new else {**first["diff"]["before"], **second["diff"]["before"]}
     return {
         **second,
         "changed": first["changed"] or second["changed"],
         "operations": list(operations.values()),
-        "diff": {side: {**first["diff"][side], **second["diff"][side]} for side in ("before", "after")},
+        "diff": {"before": before, "after": {**first["diff"]["after"], **second["diff"]["after"]}},
         "warnings": first["warnings"] + second["warnings"],
     }
 
 
-def _goals(kind: Kind, params: Mapping[str, Any], client: Client, may_be_missing: bool) -> list[Goal]:
-    """The goal that the options describe, and those of the actions that options ask for beside C(state).
-
-    With C(may_be_missing), an earlier task would create what they name.
-    """
-    segments, query = list_of(kind, params, client, may_be_missing)
-    values = {**params, **_ids(kind, params, client, segments, may_be_missing)}
+def _goals(
+    kind: Kind, params: Mapping[str, Any], now: datetime, segments: tuple[str, ...], query: Mapping[str, Any]
+) -> list[Goal]:
+    """The goal that the options describe, with ids in place of names, and those of the actions that they ask for beside C(state)."""
+    values = {**params}
     match = {field: values[option] for option, field in kind.identity.items()}
     selector = " and ".join(kind.identity)
     if params.get("id"):
@@ -114,12 +144,21 @@ def _goals(kind: Kind, params: Mapping[str, Any], client: Client, may_be_missing
         return [deletion(kind, find, params["wait"])]
     for option, value in values.items():
         if isinstance(value, (datetime, timedelta)):
-            values[option] = _time(option, value, client.service_now(), is_future=option in kind.changeable)
+            values[option] = _time(option, value, now, is_future=option in kind.changeable)
     if action := kind.actions.get(params["state"]):
         return [_action(kind, find, action, values)]
     once = {field for option, field in kind.changeable.items() if isinstance(params.get(option), timedelta)}
     actions = [action for option, action in kind.actions.items() if params.get(option)]
     return [_ensure(kind, find, values, once), *(_action(kind, find, action, values) for action in actions)]
+
+
+def _missing(kind: Kind, params: Mapping[str, Any]) -> str:
+    """The error if the resource is not there."""
+    noun, advice = kind.result.replace("_", " "), "Check it, and what the API key may access"
+    if params.get("id"):
+        return f"there is no {noun} with the id {displayable(params['id'], 100)}. {advice}"
+    names = {option: displayable(params.get(option) or f"the default {option}", 100) for option in kind.identity}
+    return kind.missing.format(noun=noun, advice=advice, **names)
 
 
 def _ids(
@@ -145,8 +184,10 @@ def _ensure(kind: Kind, find: Find, values: Mapping[str, Any], once: set[str]) -
     created = {field: value for field, value in fields.items() if field not in nulls}
     parts = {name: part for option, each in kind.parts.items() for name, part in each[values[option]].items()}
     requests = {
-        CREATE: ResourceRequest("POST", find.segments, {kind.wrapper: {**find.match, **created}, **parts}),
-        CHANGE: ResourceRequest("PATCH", _item(kind, find.segments), changes),
+        CREATE: ResourceRequest(
+            "POST", find.segments, {kind.wrapper: {**find.match, **created}, **parts}, wrapper=kind.wrapper
+        ),
+        CHANGE: ResourceRequest("PATCH", _item(kind, find.segments), changes, wrapper=kind.wrapper),
     }
     is_selected_only = find.selector == "id" or bool(values.get("new_name"))
     if is_selected_only:
@@ -158,6 +199,7 @@ def _ensure(kind: Kind, find: Find, values: Mapping[str, Any], once: set[str]) -
         values["wait"],
         options={field: option for option, field in kind.fields.items()},
         fixed={name: fields[name] for name in kind.fixed.values() if name in fields},
+        moved=kind.moved,
         once=once,
         refuses=kind.refusal,
     )
@@ -167,14 +209,11 @@ def _action(kind: Kind, find: Find, action: Action, values: Mapping[str, Any]) -
     """The goal that the action has been carried out."""
     given = {field: values[option] for option, field in action.fields.items() if values.get(option) is not None}
     segments = (*_item(kind, find.segments), action.path)
-    defaults = {name: field for name, field in action.defaults.items() if name not in given}
-    request = ResourceRequest(
-        "POST", segments, given or None, sets=action.sets, defaults=defaults, lacking=action.lacking
-    )
+    request = ResourceRequest("POST", segments, given or None, action=action)
+    intent = ACT if action.sets is None else CHANGE
     options = {field: option for option, field in action.fields.items()}
-    if action.sets is None:
-        return Goal(ACT, {ACT: request}, find, values["wait"], options, refuses=kind.refusal)
-    return Goal(CHANGE, {CHANGE: request}, find, values["wait"], options)
+    effects = {each.operation: each.sets for each in kind.actions.values() if each.sets and each.operation}
+    return Goal(intent, {intent: request}, find, values["wait"], options, effects=effects, refuses=kind.refusal)
 
 
 def deletion(kind: Kind, find: Find, wait: bool) -> Goal:
@@ -187,11 +226,16 @@ def _item(kind: Kind, segments: Sequence[str]) -> tuple[str, ...]:
     return (*segments, f"{{{kind.key}}}")
 
 
-def missing_project(segments: Sequence[str], params: Mapping[str, Any]) -> list[str]:
-    """A warning of check mode if there is no project of this name; empty if there is, or if its id has no value."""
-    if NOT_CREATED_ID not in segments[1:2] or params["project"] == NOT_CREATED_ID:
-        return []
-    return [will_fail(f"project: there is no project '{params['project']}'")]
+def not_created(params: Mapping[str, Any], segments: Sequence[str], ids: Mapping[str, str]) -> list[str]:
+    """The warnings of check mode about options that name what is not there; what an earlier task names has no value yet."""
+    found = {**dict(zip(("project", "branch"), segments[1::2])), **ids}
+    return [
+        will_fail(f"{option}: there is no {'project' if option == 'project' else 'branch'} '{params[option]}'")
+        for option, value in found.items()
+        if value == NOT_CREATED_ID and params.get(option) not in (None, NOT_CREATED_ID)
+        # Nothing is looked up below a project that is not there.
+        if option == "project" or segments[1] != NOT_CREATED_ID
+    ]
 
 
 def list_of(
@@ -199,7 +243,7 @@ def list_of(
 ) -> tuple[tuple[str, ...], dict[str, Any]]:
     """The path of the list of this kind, and its query parameters."""
     if not kind.parents:
-        return (kind.plural,), query_of(params)
+        return (kind.plural,), checked_query(params)
     project_id = str(project_id_from(params, client, may_be_missing))
     parents = ["projects", project_id]
     if "branch" in kind.parents:

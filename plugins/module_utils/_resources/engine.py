@@ -14,22 +14,23 @@ from datetime import timedelta
 
 from ansible.module_utils.common.dict_transformations import dict_merge
 
-from .._errors import InvalidOption, Result, will_fail
-from .._http.client import SUCCESS, Client
+from .._errors import ClouddbError, InvalidOption, Result, will_fail
+from .._http.client import NO_CONTENT, SUCCESS, Client
 from .._http.errors import RequestFailed, StatusError, UnexpectedResponse
 from .._http.response import Response
 from .._http.session import LOCKED
 from .._operations.operations import Operation
-from .._operations.status import SUCCEEDED
+from .._operations.status import ENDED, SUCCEEDED
 from .._operations.wait_failure import WaitFailed
-from .compare import contains, differing, fields_of
-from .goal import ACT, CHANGE, CREATE, DELETE, ENSURE, Goal, Resource, ResourceRequest, fill
+from .._timestamps import timestamp_of
+from .compare import contains
+from .goal import ACT, CHANGE, CREATE, DELETE, ENSURE, Goal, Refusal, Resource, ResourceRequest, fill
 from .journal import Journal
 from .lookup import label_of, shown_resource
 from .observe import Observation, observe
-from .outcome import final_result, no_match, overdue, result_of, result_so_far, unknown_outcome
+from .outcome import diff_of, final_result, no_match, overdue, result_of, result_so_far, unknown_outcome
 from .refusals import refusal_of
-from .state import ABSENT, BROKEN, DELETING, DIFFERENT, PRESENT, UNFINISHED, UNSEEN, is_failed_creation
+from .state import ABSENT, BROKEN, DELETING, DIFFERENT, PRESENT, UNFINISHED, UNSEEN, is_failed_creation, is_since
 from .waiting import Waiting
 
 WAIT, DONE, FAIL = "wait", "done", "fail"
@@ -50,74 +51,28 @@ REFUSALS = frozenset({400, 403, 404, 409, 412, 422})
 SETTLING_SECONDS = 30.0
 
 
-def reach(client: Client, goal: Goal, waiting: Waiting | None) -> Result:
-    """The result of a task with this goal; without C(waiting), that of check mode.
+def reach(
+    client: Client, goal: Goal, waiting: Waiting, check_mode: bool = False, known: Resource | None = None
+) -> Result:
+    """The result of a task with this goal; C(known) is the resource if it has just been observed.
 
-    Raises what Client raises, ClouddbError, InvalidOption and WaitFailed.
+    In check mode only GET requests are sent: waits are imagined, and the request that would be sent ends the task. A resource that
+    would be created has the id null. Raises what Client raises, ClouddbError, InvalidOption and WaitFailed.
     """
-    return Engine(client, goal, waiting).run() if waiting else _preview(client, goal)
-
-
-def _preview(client: Client, goal: Goal) -> Result:
-    """What a task would return, by GET requests only. A resource that would be created has the id null."""
-    # Without its id, which an earlier task would have created, there is nothing to look up.
-    can_look_up = goal.find is not None and goal.find.has_all_values
-    seen = observe(client, goal, Journal(goal)) if can_look_up else Observation(ABSENT, None)
-    _require_fixed(goal, seen)
-    # The task would wait for an unfinished resource. Only an action that sets its state has to do so before it compares.
-    is_ready = seen.state == UNFINISHED and goal.first.sets is None
-    ready = _compared(goal, seen._replace(state=PRESENT) if is_ready else seen)
-    first = next(iter(goal.requests))
-    step = STEPS[goal.intent].get(ready.state, WAIT) if can_look_up else first
-    found, warnings = seen.resource, [*seen.warnings]
-    if step == FAIL:
-        step = first
-        warnings.append(will_fail(f"No resource matches {goal.selector}"))
-    if seen.state == BROKEN and found and step not in goal.requests:
-        warnings.append(will_fail(f"The creation of {label_of(found)} has failed", "deletes it"))
-    if seen.state == DELETING and goal.creates:
-        # The task would wait until it is gone.
-        step, found = first, None
-    if step not in goal.requests:
-        return result_of(found, found, warnings=warnings)
-    request = goal.request(step, found)
-    if refusal := refusal_of(client, goal, request):
-        if not refusal.remedy:
-            raise refusal.error
-        warnings.append(will_fail(refusal.error, refusal.remedy))
-    after = None if step == DELETE else dict_merge(found or {"id": None}, fields_of(request.wanted, found or {}))
-    return result_of(found, after, changed=True, request=request.shown(found), warnings=warnings)
-
-
-def _compared(goal: Goal, seen: Observation) -> Observation:
-    """DIFFERENT if the resource is there, and the goal would change it."""
-    comparable = (PRESENT,) if goal.wait else (PRESENT, UNFINISHED)
-    return seen._replace(state=DIFFERENT) if seen.state in comparable and goal.differs(seen.resource) else seen
-
-
-def _require_fixed(goal: Goal, seen: Observation) -> None:
-    """Raise InvalidOption if the resource has another value of a field that cannot be changed."""
-    found = seen.resource or {}
-    for field, wanted in goal.fixed.items():
-        # A branch with the schema only has no parent.
-        is_known = seen.state in (PRESENT, UNFINISHED, DIFFERENT) and found.get(field) is not None
-        if is_known and not contains(found[field], wanted):
-            option = goal.options.get(field, field)
-            problem = f"{label_of(found)} has {field} {found[field]}, which cannot be changed"
-            raise InvalidOption(option, f"{problem}. Set {option} to this value, or omit it.")
+    return Engine(client, goal, waiting, check_mode).run(known)
 
 
 class Engine:
     """The way to one goal of a task."""
 
-    def __init__(self, client: Client, goal: Goal, waiting: Waiting) -> None:
-        self._client, self._goal, self._waiting = client, goal, waiting
+    def __init__(self, client: Client, goal: Goal, waiting: Waiting, check_mode: bool) -> None:
+        self._client, self._goal, self._waiting, self._check_mode = client, goal, waiting, check_mode
         self._past = Journal(goal)
 
-    def run(self) -> Result:
+    def run(self, known: Resource | None = None) -> Result:
         """Do what the goal needs; the task's result. Raises as reach()."""
         try:
-            return self._run()
+            return self._run(self._compared(Observation(PRESENT, known)) if known else self._observe())
         except WaitFailed as failure:
             known = self._past.known
             so_far = result_so_far(self._past, self._waiting, known)
@@ -126,34 +81,54 @@ class Engine:
                 left = f"This creation left {label_of(known)}, which is not usable. Delete it, then run the task again."
                 failure.add(after=left)
             raise
-        except StatusError as error:
-            is_refused = error.request.method != "GET" and error.status in REFUSALS
-            if is_refused and (refusal := refusal_of(self._client, self._goal, self._past.request)):
+        except ClouddbError as error:
+            if self._past.changed:
+                error.result = {
+                    **result_so_far(self._past, self._waiting, self._past.known),
+                    **error.result,
+                    "changed": True,
+                }
+            is_refused = isinstance(error, StatusError) and error.request.method != "GET" and error.status in REFUSALS
+            if is_refused and (refusal := self._refusal(self._past.request, self._past.before)):
                 refusal.error.details = {**error.details, **refusal.error.details}
+                refusal.error.result = error.result
                 raise refusal.error from error
             raise
 
-    def _run(self) -> Result:
+    def _run(self, seen: Observation) -> Result:
         goal, past = self._goal, self._past
         while True:
-            is_unseen = goal.find is None and not past.sent
-            seen = Observation(ABSENT, None) if is_unseen else self._observe()
-            step = next(iter(goal.requests)) if is_unseen else self._step(seen)
+            step = self._step(seen)
+            if step == FAIL and self._check_mode:
+                past.warnings.append(will_fail(f"No resource matches {goal.selector}"))
+                step = next(iter(goal.requests))
             if step == FAIL:
                 raise no_match(goal, seen)
-            if step == WAIT:
-                self._wait(seen)
-            elif step == DONE:
+            if step == WAIT and seen.state == BROKEN and self._check_mode:
+                past.warnings.append(
+                    will_fail(f"The creation of {label_of(seen.resource or {})} has failed", "deletes it")
+                )
+                step = DONE
+            if step == DONE:
                 past.warnings += [] if past.sent else seen.warnings
                 return final_result(goal, past, self._waiting, seen)
+            if step == WAIT:
+                seen = self._imagined(seen) if self._check_mode else self._observe_after_wait(seen)
+            elif self._check_mode:
+                return self._plan(step, seen)
             elif shown := self._send(step, seen.resource):
                 return final_result(goal, past, self._waiting, shown)
+            else:
+                seen = self._observe()
 
     # Observe and decide
 
     def _observe(self) -> Observation:
         goal, past, waiting = self._goal, self._past, self._waiting
         known = past.subject
+        # Without its id, which an earlier task would have created, there is nothing to look up.
+        if (goal.find is None and not past.sent) or (self._check_mode and goal.find and not goal.find.has_all_values):
+            return Observation(UNSEEN, None)
         try:
             seen = observe(waiting.bounded_client(), goal, past)
         except RequestFailed as error:
@@ -168,28 +143,83 @@ class Engine:
             shown = known if known and (goal.creates or goal.intent == ACT) else {}
             seen = seen._replace(resource={**shown, **seen.resource})
             past.known = seen.resource
-        if past.changed:
-            return seen
-        _require_fixed(goal, seen)
-        return _compared(goal, seen)
+        return seen if past.changed else self._compared(seen)
+
+    def _compared(self, seen: Observation) -> Observation:
+        """DIFFERENT if the resource is there, and the goal would change it. Raises InvalidOption for a fixed field."""
+        goal, found = self._goal, seen.resource or {}
+        for field, wanted in goal.fixed.items() if seen.state in (PRESENT, UNFINISHED, DIFFERENT) else ():
+            # A branch with the schema only has no parent.
+            if found.get(field) is not None and not contains(found[field], wanted):
+                option = goal.options.get(field, field)
+                problem = f"{label_of(found)} has {field} {found[field]}, which cannot be changed"
+                advice = goal.moved.get(option) or f"Set {option} to this value, or omit it"
+                raise InvalidOption(option, f"{problem}. {advice}.")
+        comparable = (PRESENT,) if goal.wait else (PRESENT, UNFINISHED)
+        expected = _expected(goal, seen)
+        is_different = seen.state in comparable and goal.differs(expected)
+        return seen._replace(state=DIFFERENT, resource=expected) if is_different else seen
+
+    def _imagined(self, seen: Observation) -> Observation:
+        """What the task would observe after a wait."""
+        if seen.state == DELETING:
+            return Observation(ABSENT, None, [], seen.warnings)
+        return self._compared(Observation(PRESENT, _expected(self._goal, seen), [], seen.warnings))
 
     def _step(self, seen: Observation) -> str:
         goal, past = self._goal, self._past
+        if seen.state == UNSEEN and not past.sent:
+            return next(iter(goal.requests))
         under_way = DELETING if goal.intent == DELETE else UNFINISHED
-        if seen.state == under_way and not goal.wait:
+        if seen.state == under_way and not goal.wait and self._shows_request(seen):
             return ACT if goal.intent == ACT and not past.sent else DONE
         step = STEPS[goal.intent].get(seen.state, WAIT)
         if past.sent == ACT and step == ACT:
-            # Whether a lost request was carried out, only the operations that it has started show.
-            return DONE if not past.error or seen.operations or past.has_waited else WAIT
+            return DONE if self._shows_request(seen) else WAIT
         # After a refused creation, because somebody else was faster, the resource may differ.
         if not past.sent or step in (WAIT, DONE) or (step == CHANGE and past.sent == CREATE):
             return step
         # The service may ignore a field, or return another value for it than was sent.
         shown = shown_resource(past.response.json, past.request) if past.response else None
-        is_ignored = shown is not None and goal.first.sets is None and bool(differing(shown, past.request.wanted))
+        is_ignored = shown is not None and not goal.first.action and bool(past.request.differing(shown))
         is_final = not past.error and (is_ignored or self._waiting.seconds_to_settle() <= 0)
         return DONE if seen.state == DIFFERENT and is_final else WAIT
+
+    def _shows_request(self, seen: Observation) -> bool:
+        """Whether the observation shows that a request whose response was lost has been carried out.
+
+        What an action does is also done by others, and their operations look like its own. So only the resource itself shows it.
+        """
+        past, action = self._past, self._past.request.action
+        if past.error is None or action is None:
+            return True
+        found, before = seen.resource or {}, past.before or {}
+        if action.sets is not None:
+            return not past.request.differing(_expected(self._goal, seen))
+        times = {name: timestamp_of(found, name) for name in action.evidence if found.get(name) != before.get(name)}
+        return any(
+            time is not None and past.sent_at is not None and is_since(time, past.sent_at) for time in times.values()
+        )
+
+    # Check mode
+
+    def _plan(self, step: str, seen: Observation) -> Result:
+        """The result of check mode for a task that would send the request of this step. Raises the error of a certain refusal."""
+        goal, found = self._goal, seen.resource
+        request = goal.request(step, found)
+        warnings = [*self._past.warnings, *seen.warnings]
+        if refusal := self._refusal(request, found):
+            if not refusal.remedy:
+                raise refusal.error
+            warnings.append(will_fail(refusal.error, refusal.remedy))
+        now = f"{self._client.service_now():%Y-%m-%dT%H:%M:%SZ}"
+        shown = dict.fromkeys(request.action.evidence, now) if request.action else {}
+        after = None if step == DELETE else dict_merge(found or {"id": None}, {**request.fields(found or {}), **shown})
+        diff = diff_of(step, request, found, after)
+        return result_of(found, after, changed=True, request=request.shown(found), warnings=warnings, diff=diff)
+
+    def _refusal(self, request: ResourceRequest, found: Resource | None) -> Refusal | None:
+        return refusal_of(self._waiting.bounded_client(), self._goal, request, found)
 
     # Send
 
@@ -207,10 +237,16 @@ class Engine:
         past.response = response
         if response.status not in SUCCESS:
             return Observation(PRESENT, found, operations)
-        past.sent, past.changed, past.has_waited = step, True, False
+        # By the published API document, the service answers 204 to the deletion of what is gone already.
+        is_gone = response.status == NO_CONTENT and response.attempts == 1 and goal.find and not goal.find.is_option
+        past.changed = past.changed or not (step == DELETE and is_gone)
+        past.sent, past.has_waited = step, False
         shown = shown_resource(response.json, request)
         past.known = shown or found
         self._waiting.begin(SETTLING_SECONDS)
+        if step == CREATE and shown and goal.find and "id" not in shown:
+            # The list would never show what the service has given another name.
+            final_result(goal, past, self._waiting, Observation(UNFINISHED, shown, operations))
         if goal.wait:
             if operations:
                 self._wait_for(operations, is_own=True)
@@ -222,7 +258,7 @@ class Engine:
         return Observation(UNFINISHED, shown, operations) if is_shown else None
 
     def _response(self, request: ResourceRequest, segments: Sequence[str]) -> Response:
-        client, past = self._client, self._past
+        client, past = self._waiting.bounded_client(), self._past
         # An accepted error would hide what an earlier attempt has done.
         accept = [status for status in request.accept if status in SUCCESS or not past.changed]
         began = client.clock.monotonic()
@@ -241,7 +277,8 @@ class Engine:
         if status in SUCCESS:
             raise error
         past.changed = past.changed or error.may_have_acted
-        if isinstance(error, StatusError) and status == LOCKED:
+        if isinstance(error, StatusError) and (status == LOCKED or error.not_ready):
+            past.sent_at = past.sent_at if past.changed else None
             self._waiting.wait_until_unlocked(error, past.changed)
             return None
         if not past.changed and not (goal.find and status in OVERTAKEN.get(step, ())):
@@ -261,18 +298,21 @@ class Engine:
 
     # Wait
 
-    def _wait(self, seen: Observation) -> None:
+    def _observe_after_wait(self, seen: Observation) -> Observation:
         """Wait for the operations that explain the state, or until the next observation."""
-        waiting = self._waiting
+        waiting, past = self._waiting, self._past
         waiting.begin_once()
-        is_explained = self._past.error is None or seen.state in (UNFINISHED, DELETING, BROKEN)
+        is_explained = past.error is None or seen.state in (UNFINISHED, DELETING, BROKEN)
         seconds_left = waiting.seconds_left() if is_explained else waiting.seconds_to_settle()
         if seconds_left <= 0:
             raise self._failure(seen)
         if all(operation["status"] in SUCCEEDED for operation in seen.operations):
             waiting.pause(seconds_left)
         else:
-            self._wait_for(seen.operations, is_own=seen.state != DELETING or self._goal.intent == DELETE)
+            # After a lost response to an action, the operations may be those of others.
+            is_own = self._goal.intent == DELETE if seen.state == DELETING else not (past.error and past.sent == ACT)
+            self._wait_for(seen.operations, is_own)
+        return self._observe()
 
     def _wait_for(self, operations: Sequence[Operation], is_own: bool) -> None:
         """Wait until these operations have succeeded or, unless C(is_own), ended."""
@@ -289,8 +329,7 @@ class Engine:
         """The error for a resource that is not as asked in time, or whose observation failed with C(unobserved)."""
         past = self._past
         if past.error and past.changed:
-            so_far = f"This could not be looked up: {unobserved}" if unobserved else "So far, it was not."
-            return unknown_outcome(past.error, f"{so_far} It is safe to run the task again.")
+            return unknown_outcome(past.error, self._how_to_find_out(seen, unobserved))
         if past.error and (unobserved or seen.state != DELETING):
             return past.error
         if unobserved and past.changed:
@@ -300,6 +339,24 @@ class Engine:
             return unobserved
         result = result_so_far(past, self._waiting, seen.resource)
         return overdue(past.request, seen, past.known, self._waiting.timeout, result)
+
+    def _how_to_find_out(self, seen: Observation, unobserved: RequestFailed | None) -> str:
+        """What to do about a request that may have been carried out."""
+        action = self._past.request.action
+        if unobserved:
+            return f"This could not be looked up: {unobserved} It is safe to run the task again."
+        if action and action.sets is None and not any((seen.resource or {}).get(name) for name in action.evidence):
+            return "Nothing shows whether it was. Check this before you run the task again."
+        return "So far, it was not. It is safe to run the task again."
+
+
+def _expected(goal: Goal, seen: Observation) -> Resource:
+    """The resource as it will be when its unfinished operations, newest first, have ended."""
+    expected = {**(seen.resource or {})}
+    for operation in reversed(seen.operations):
+        if operation["status"] not in ENDED:
+            expected.update(goal.effects.get(str(operation.get("action")), {}))
+    return expected
 
 
 def started_operations(response: Response) -> list[Operation]:

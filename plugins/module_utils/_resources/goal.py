@@ -13,7 +13,7 @@ from .._http.client import SUCCESS, Client, path_of
 from .._options import NOT_CREATED_ID
 from .._timestamps import timestamp_of
 from .._untrusted import displayable, is_id
-from .compare import differing, has_values
+from .compare import contains, differing, fields_of, has_values
 
 Resource = dict[str, Any]
 
@@ -47,11 +47,28 @@ class Find(NamedTuple):
         return is_complete(self.segments) and has_values([self.match, self.query])
 
 
+class Action(NamedTuple):
+    """A request about a resource, POST C(path) below that of the resource, with a body of C(fields) by option.
+
+    C(defaults) are the fields of the resource whose values these fields have without the option, and C(lacking) is the error if it
+    has none. C(sets) are the fields that show that the action is not needed, or has been carried out, and C(operation) is the
+    operation that sets them. Without C(sets), each task carries it out, and only a time in C(evidence) that has changed shows
+    that it was.
+    """
+
+    path: str
+    sets: Mapping[str, Any] | None = None
+    fields: Mapping[str, str] = {}
+    defaults: Mapping[str, str] = {}
+    lacking: str = ""
+    operation: str = ""
+    evidence: tuple[str, ...] = ()
+
+
 class ResourceRequest(NamedTuple):
     """A request about a resource; C(accept) has the statuses that are no failure.
 
-    C(sets) are the fields that the resource has afterwards, if they are not those of the body. C(defaults) are fields of the body
-    that have the value of a field of the resource, and C(lacking) is the error for a resource without it.
+    It is that of an C(action), or has the fields of the resource in C(wrapper) of its body (None: in any wrapper).
     """
 
     method: str
@@ -59,14 +76,20 @@ class ResourceRequest(NamedTuple):
     body: Mapping[str, Any] | None = None
     query: Mapping[str, Any] = {}
     accept: Collection[int] = SUCCESS
-    sets: Mapping[str, Any] | None = None
-    defaults: Mapping[str, str] = {}
-    lacking: str = ""
+    action: Action | None = None
+    wrapper: str | None = None
 
-    @property
-    def wanted(self) -> Mapping[str, Any] | None:
-        """The fields that it sets, in the wrappers of the body."""
-        return self.body if self.sets is None else self.sets
+    def fields(self, found: Mapping[str, Any]) -> dict[str, Any]:
+        """The fields of the resource that it sets, by their names there."""
+        if self.action:
+            return {**(self.action.sets or {})}
+        return {**(self.body or {}).get(self.wrapper, {})} if self.wrapper else fields_of(self.body, found)
+
+    def differing(self, found: Mapping[str, Any]) -> list[str]:
+        """The names of the fields whose values the resource does not have."""
+        if self.action or self.wrapper:
+            return [name for name, value in self.fields(found).items() if not contains(found.get(name), value)]
+        return differing(found, self.body)
 
     @property
     def line(self) -> str:
@@ -75,7 +98,8 @@ class ResourceRequest(NamedTuple):
 
     def shown(self, found: Resource | None) -> dict[str, Any]:
         """The request for the resource C(found), as the task's result shows it."""
-        path = "/".join(("", *(fill(self.segments, found) if found else self.segments)))
+        has_id = found and all(found.get(name) is not None for name in placeholders(self.segments))
+        path = "/".join(("", *(fill(self.segments, found or {}) if has_id else self.segments)))
         return {"method": self.method, "path": path, "query": self.query, "body": self.body}
 
 
@@ -94,9 +118,10 @@ class Goal(NamedTuple):
     - ACT: that the request is carried out once.
     - READ: nothing but the response.
 
-    C(options) are the options of a module by the field that each sets, C(fixed) the fields that only the creation sets.
-    The fields in C(once) are changed only while the resource has no time there. C(refuses) returns why the service's lists show that
-    it refuses a request with this body about what Find selects.
+    C(options) are the options of a module by the field that each sets, C(fixed) the fields that only the creation sets, and
+    C(missing) is the error if there is none, and C(moved) the advice about another value of a fixed field, by option. C(effects) are the fields that
+    unfinished operations will set, by their action. The fields in C(once) are changed only while the resource has no time there.
+    C(refuses) returns why the service's lists show that it refuses a request about a resource (None: one that it creates).
     """
 
     intent: str
@@ -105,8 +130,11 @@ class Goal(NamedTuple):
     wait: bool = True
     options: Mapping[str, str] = {}
     fixed: Mapping[str, Any] = {}
+    missing: str = ""
+    moved: Mapping[str, str] = {}
+    effects: Mapping[str, Mapping[str, Any]] = {}
     once: Collection[str] = ()
-    refuses: Callable[[Client, Find, Mapping[str, Any] | None], Refusal | None] | None = None
+    refuses: Callable[[Client, Find, ResourceRequest, Resource | None], Refusal | None] | None = None
 
     @property
     def creates(self) -> bool:
@@ -128,9 +156,12 @@ class Goal(NamedTuple):
         request = self.requests[step]
         if found is None:
             return request
-        for name, field in request.defaults.items():
-            if found.get(field) is None:
-                problem = request.lacking.format(name=displayable(found.get("name"), 100))
+        action = request.action
+        for name, field in action.defaults.items() if action else ():
+            if name in (request.body or {}):
+                continue
+            if action and found.get(field) is None:
+                problem = action.lacking.format(name=displayable(found.get("name"), 100))
                 raise InvalidOption(self.options[name], problem)
             request = request._replace(body={**(request.body or {}), name: found[field]})
         stay = {field for field in self.once if timestamp_of(found, field)}
@@ -146,7 +177,7 @@ class Goal(NamedTuple):
         """Whether a CHANGE would change the resource."""
         if found is None or CHANGE not in self.requests:
             return False
-        return bool(differing(found, self.request(CHANGE, found).wanted))
+        return bool(self.request(CHANGE, found).differing(found))
 
 
 def is_complete(segments: Sequence[str]) -> bool:

@@ -11,23 +11,8 @@ from collections.abc import Mapping
 from typing import Any, Callable, NamedTuple
 
 from .._http.client import Client
-from .goal import Find, Refusal
-from .refusals import branch_refusal, database_refusal, restore_refusal
-
-
-class Action(NamedTuple):
-    """A request about a resource, POST C(path) below that of the resource, with a body of C(fields) by option.
-
-    C(defaults) are the fields of the resource whose values these fields have without the option, and C(lacking) is the error if it
-    has none. C(sets) are the fields that show that the action is not needed, or has been carried out; None: it is
-    carried out by each task.
-    """
-
-    path: str
-    sets: Mapping[str, Any] | None = None
-    fields: Mapping[str, str] = {}
-    defaults: Mapping[str, str] = {}
-    lacking: str = ""
+from .goal import Action, Find, Refusal, Resource, ResourceRequest
+from .refusals import refusal_of_branch, refusal_of_compute, refusal_of_database, refusal_of_restore, refusal_of_user
 
 
 class Kind(NamedTuple):
@@ -36,9 +21,10 @@ class Kind(NamedTuple):
     Bodies and responses have it in the field C(wrapper), and its result is C(result). Paths name it by the field C(key).
     Fields by option: C(identity) selects it, unless the option C(id) does, C(changeable) may be changed, C(fixed) is only set by its
     creation, and C(initial) as well, but is not compared. C(references) are the options with the id or the name of a branch.
+    C(missing) is the error if there is no such resource, with options in braces, and C(moved) that for another value of a fixed field.
     C(parts) are further fields of the request that creates it, by option and its value. C(actions) are further requests, by the
-    value of C(state) or the option that asks for them. C(refusal) returns why the service's lists show that it refuses a request, by
-    its C(find) and body.
+    value of C(state) or the option that asks for them. C(refusal) returns why the service's lists show that it refuses a request.
+    Several resources may have the same C(identity) unless C(is_unique).
     """
 
     plural: str
@@ -53,7 +39,10 @@ class Kind(NamedTuple):
     references: tuple[str, ...] = ()
     parts: Mapping[str, Mapping[bool, Mapping[str, Any]]] = {}
     actions: Mapping[str, Action] = {}
-    refusal: Callable[[Client, Find, Mapping[str, Any] | None], Refusal | None] | None = None
+    missing: str = "there is no {noun} '{name}'. {advice}"
+    moved: Mapping[str, str] = {}
+    refusal: Callable[[Client, Find, ResourceRequest, Resource | None], Refusal | None] | None = None
+    is_unique: bool = True
 
     @property
     def fields(self) -> dict[str, str]:
@@ -73,6 +62,7 @@ PROJECT = Kind(
     },
     fixed={"region_id": "region_id", "pg_version": "pg_version", "org_id": "org_id"},
     initial={"first_branch": "branch"},
+    is_unique=False,
 )
 BRANCH = Kind(
     plural="branches",
@@ -81,12 +71,16 @@ BRANCH = Kind(
     parents=("project",),
     changeable={"new_name": "name", "expires_at": "expires_at", "protected": "protected"},
     fixed={"parent": "parent_id"},
+    moved={
+        "parent": "Set parent to this value, or omit it. If a restore has changed the parent, branch_restore with the earlier parent"
+        " as source makes it the parent again, and replaces the data"
+    },
     initial={"from_timestamp": "parent_timestamp", "from_lsn": "parent_lsn", "init_source": "init_source"},
     references=("parent",),
     # Without the field, some services create a compute, and others none.
     parts={"compute": {True: {"endpoints": [{"type": "read_write"}]}, False: {"endpoints": []}}},
     actions={"default": Action("set_as_default", sets={"default": True})},
-    refusal=branch_refusal,
+    refusal=refusal_of_branch,
 )
 BRANCH_RESTORE = Kind(
     plural="branches",
@@ -105,10 +99,12 @@ BRANCH_RESTORE = Kind(
                 "preserve_as": "preserve_under_name",
             },
             defaults={"source_branch_id": "parent_id"},
-            lacking="branch {name} has no parent. Set source, and timestamp or lsn.",
+            lacking="branch {name} has no parent to restore it from. Set source to another branch, or set timestamp or lsn and"
+            " preserve_as to restore it from its own history.",
+            evidence=("last_reset_at",),
         )
     },
-    refusal=restore_refusal,
+    refusal=refusal_of_restore,
 )
 COMPUTE = Kind(
     plural="endpoints",
@@ -126,10 +122,12 @@ COMPUTE = Kind(
     },
     references=("branch",),
     actions={
-        "started": Action("start", sets={"current_state": "active"}),
-        "suspended": Action("suspend", sets={"current_state": "idle"}),
-        "restarted": Action("restart"),
+        "started": Action("start", sets={"current_state": "active"}, operation="start_compute"),
+        "suspended": Action("suspend", sets={"current_state": "idle"}, operation="suspend_compute"),
+        "restarted": Action("restart", evidence=("started_at",)),
     },
+    missing="{branch} has no compute of type {type}. Create it with state: present",
+    refusal=refusal_of_compute,
 )
 DATABASE = Kind(
     plural="databases",
@@ -138,7 +136,7 @@ DATABASE = Kind(
     key="name",
     parents=("project", "branch"),
     changeable={"owner": "owner_name"},
-    refusal=database_refusal,
+    refusal=refusal_of_database,
 )
 DATABASE_USER = Kind(
     plural="roles",
@@ -146,5 +144,6 @@ DATABASE_USER = Kind(
     result="database_user",
     key="name",
     parents=("project", "branch"),
-    actions={"reset_password": Action("reset_password")},
+    actions={"reset_password": Action("reset_password", evidence=("updated_at",))},
+    refusal=refusal_of_user,
 )

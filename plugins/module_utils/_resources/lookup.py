@@ -5,17 +5,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import takewhile
 from typing import Any
 
 from .._errors import ClouddbError, InvalidOption
 from .._http.client import Client
 from .._http.errors import NotFound, StatusError
+from .._http.pages import first_page
 from .._http.response import Response
-from .._lists import Listed, ResourceNotFound, id_from, list_resources
-from .._options import NOT_CREATED_ID
+from .._lists import Listed, list_resources, search_named
+from .._projects import PROJECTS, require_organization
 from .._untrusted import displayable
-from .compare import contains, fields_of
+from .compare import contains
 from .goal import CHANGE, DELETE, Goal, Resource, ResourceRequest, fill, placeholders
 from .journal import Journal
 from .state import ABSENT, DELETING, PRESENT, own_state
@@ -23,22 +25,6 @@ from .state import ABSENT, DELETING, PRESENT, own_state
 MAX_NAMED = 10
 # An account may list projects for an organization only, and a key may be for one project only.
 LIST_REFUSED = frozenset({400, 403})
-
-
-def branch_id_from(
-    branch: str | None, client: Client, project_id: str, may_be_missing: bool, option: str = "branch"
-) -> str:
-    """The id of the branch with this id or name; None: the default branch. C(may_be_missing) and errors as of id_from()."""
-    if NOT_CREATED_ID in (project_id, branch):
-        return NOT_CREATED_ID
-    listed = list_resources(client, ("projects", project_id, "branches"), "branches")
-    if branch is not None:
-        return id_from(option, "branch", listed, branch, may_be_missing)
-    for each in listed.items:
-        if each.get("default") and each.get("id"):
-            return str(each["id"])
-    problem = f"branch: project {project_id} has no default branch. Set the name of a branch."
-    raise ResourceNotFound(problem, {"option": "branch"})
 
 
 def look_up(client: Client, goal: Goal, past: Journal) -> tuple[Resource | None, list[str]]:
@@ -55,6 +41,8 @@ def look_up(client: Client, goal: Goal, past: Journal) -> tuple[Resource | None,
     own = None if is_creation else _by_own_path(client, request, named)
     if own and (known or contains(own, goal.find.match)):
         return own, []
+    if own is not None and past.sent == DELETE and not goal.find.is_option:
+        return None, []  # the published API document has the path of each kind
     try:
         resource, warnings = find_resource(client, goal, past)
     except StatusError as error:
@@ -62,7 +50,7 @@ def look_up(client: Client, goal: Goal, past: Journal) -> tuple[Resource | None,
             raise
         return None, []
     change = goal.requests.get(CHANGE)
-    if resource and change and not fields_of(change.wanted, resource).keys() <= resource.keys():
+    if resource and change and not change.fields(resource).keys() <= resource.keys():
         resource = _by_own_path(client, change, resource) or resource
     return resource, warnings
 
@@ -124,12 +112,20 @@ def find_resource(client: Client, goal: Goal, past: Journal) -> tuple[Resource |
         # The response to a creation may have been that of a gateway.
         alternatives = [by_id, find.match] if goal.creates and past.sent != CHANGE else [by_id]
     elif goal.intent == CHANGE:
-        fields = fields_of(goal.requests[CHANGE].wanted, {})
+        fields = goal.requests[CHANGE].fields({})
         alternatives.append({field: fields.get(field, value) for field, value in find.match.items()})
-    first = client.get(*find.segments, query=find.query)
-    if find.is_option:
-        require_array(first, find.field)
-    return select(list_resources(client, find.segments, find.field, find.query, first), alternatives, goal)
+    text = known["id"] if known and known.get("id") is not None else find.match.get("name", find.match.get("id"))
+    check = partial(require_array, field=find.field) if find.is_option else None
+    if isinstance(text, (str, int)) and not isinstance(text, bool):
+        listed = search_named(client, find.segments, find.field, str(text), find.query, check)
+    else:
+        first = first_page(client, *find.segments, query=find.query)
+        if check:
+            check(first)
+        listed = list_resources(client, find.segments, find.field, find.query, first)
+    if find.segments == PROJECTS and not listed.names:
+        require_organization(client, find.query)
+    return select(listed, alternatives, goal)
 
 
 def select(listed: Listed, alternatives: Sequence[Mapping[str, Any]], goal: Goal) -> tuple[Resource | None, list[str]]:
@@ -142,8 +138,11 @@ def select(listed: Listed, alternatives: Sequence[Mapping[str, Any]], goal: Goal
     matching = ([item for item in items if contains(item, match)] for match in alternatives)
     found = next(filter(None, matching), [])
     found = [item for item in found if own_state(item) != DELETING] or found
-    if not found and listed.warnings:
-        raise ClouddbError("incomplete_list", f"No resource matches {goal.selector}. {listed.warnings[0]}")
+    is_by_id = all("id" in match for match in alternatives)
+    if listed.warnings and not (found and is_by_id):
+        what = f"{len(found)} match" if found else "No resource matches"
+        advice = " Select the resource by its id." if found else ""
+        raise ClouddbError("incomplete_list", f"{what} {goal.selector}. {listed.warnings[0]}{advice}")
     if len(found) > 1:
         named = ", ".join(map(label_of, found[:MAX_NAMED]))
         more = f" and {len(found) - MAX_NAMED} more" if len(found) > MAX_NAMED else ""

@@ -38,9 +38,10 @@ def observe(client: Client, goal: Goal, past: Journal) -> Observation:
     state = ABSENT if resource is None else own_state(resource)
     if state == ABSENT:
         resource = None
-    # An action needs a resource that is ready.
-    is_comparable = state == PRESENT or (state == UNFINISHED and goal.first.sets is None)
-    if goal.find and CHANGE in (goal.intent, past.sent) and is_comparable and goal.differs(resource):
+    # An action needs a resource that is ready, and may have been begun by somebody else.
+    is_comparable = state == PRESENT or (state == UNFINISHED and not goal.first.action)
+    is_decided = CHANGE in (goal.intent, past.sent) and (past.sent or not goal.first.action)
+    if goal.find and is_decided and is_comparable and goal.differs(resource):
         return Observation(DIFFERENT, resource)
     # The operations about a resource may go on when it is gone.
     subject = resource or past.subject

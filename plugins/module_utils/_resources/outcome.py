@@ -7,13 +7,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .._errors import ClouddbError, Result
+from .._errors import ClouddbError, Result, sentence
 from .._http.errors import RequestFailed
 from .._lists import ResourceNotFound
 from .._operations.wait_failure import WaitFailed
 from .._untrusted import displayable
-from .compare import changed_fields, contains, differing, fields_of
-from .goal import CHANGE, CREATE, Goal, Resource, ResourceRequest
+from .compare import changed_fields, contains
+from .goal import CHANGE, CREATE, DELETE, Goal, Resource, ResourceRequest
 from .journal import Journal
 from .lookup import label_of
 from .observe import Observation
@@ -59,29 +59,46 @@ def final_result(goal: Goal, past: Journal, waiting: Waiting, seen: Observation)
     """The result of a task at its end. Raises ClouddbError if C(find) would not find what was created."""
     request, before, resource = past.request, past.before, seen.resource
     changed, warnings = past.changed, [*past.warnings]
+    # What was accepted without a wait is changed, and its operations may still set the fields.
+    is_begun = not goal.wait and bool(request.action or seen.operations)
     if changed and past.response is None:
         warnings.append(f"The response to {request.line} was lost, but the service has carried out the request.")
-    elif changed and past.sent == CHANGE and before and resource:
-        pairs = [(before.get(name), resource.get(name)) for name in fields_of(request.wanted, before)]
-        changed = not all(contains(old, new) and contains(new, old) for old, new in pairs)
-        if ignored := differing(resource, request.wanted):
-            warnings.append(ignored_fields_warning(goal, request, ignored))
+    elif changed and past.sent == CHANGE and before and resource and not is_begun:
+        pairs = [(before.get(name), resource.get(name)) for name in request.fields(before)]
+        is_same = all(contains(old, new) and contains(new, old) for old, new in pairs)
+        changed = goal.wait is False or bool(request.action) or not is_same
+        if ignored := request.differing(resource):
+            warnings.append(ignored_fields_warning(goal, request, ignored, resource))
     result = {
         **result_so_far(past, waiting, resource),
         "changed": changed,
         "operations": list({each["id"]: each for each in [*past.operations, *seen.operations]}.values()),
         "warnings": warnings,
     }
-    if not past.changed:
-        result["diff"] = {"before": {}, "after": {}}
+    after = {**resource, **request.fields(before or {})} if is_begun and resource else resource
+    result["diff"] = diff_of(past.sent, request, before, after) if past.changed else {"before": {}, "after": {}}
     match = goal.find.match if goal.find and past.sent == CREATE and past.changed else {}
     if resource and not contains(resource, match):
         raise created_differently(goal, resource, match, result)
     return result
 
 
-def ignored_fields_warning(goal: Goal, request: ResourceRequest, names: Sequence[str]) -> str:
+def diff_of(
+    step: str | None, request: ResourceRequest, before: Resource | None, after: Resource | None
+) -> dict[str, dict[str, Any]]:
+    """The diff of a task: what was deleted, or the fields that the request sets."""
+    if step == DELETE:
+        return changed_fields(before or {}, {})
+    evidence = request.action.evidence if request.action else ()
+    names = {*request.fields(before or {}), *evidence}
+    return changed_fields(*({name: each.get(name) for name in names} if each else {} for each in (before, after)))
+
+
+def ignored_fields_warning(goal: Goal, request: ResourceRequest, names: Sequence[str], resource: Resource) -> str:
     """The warning about fields that are not as the request has set them."""
+    if request.action:
+        values = " and ".join(f"{name} is {displayable(resource.get(name), 100)} again" for name in names)
+        return f"{request.line} was carried out, but {values}."
     fields = ", ".join(displayable(goal.options.get(name, name), 100) for name in names)
     return f"{request.line} was accepted, but the resource differs in: {fields}. Check their names and values."
 
@@ -93,9 +110,7 @@ def no_match(goal: Goal, seen: Observation) -> ClouddbError:
         return ClouddbError("no_match", f"{problem}, so {goal.first.line} cannot change it.")
     if goal.find and not goal.find.is_option:
         option = goal.selector.split()[0]
-        wanted = " and ".join(f"{field} {displayable(value, 100)}" for field, value in goal.find.match.items())
-        problem = f"{option}: no resource has {wanted}. Check it, and what the API key may access."
-        return ResourceNotFound(problem, {"option": option})
+        return ResourceNotFound(f"{option}: {sentence(goal.missing)}", {"option": option})
     hint = " ".join(seen.warnings) or "Check the values in find.match."
     return ClouddbError("no_match", f"No resource matches find for {goal.first.line}. {hint}")
 

@@ -1,6 +1,10 @@
 # Copyright (c) clouddb.control contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Why the service refuses a request, as its lists show: in check mode beforehand, else afterwards. Keeps P9 and P11."""
+"""Why the service refuses a request, as its values or lists show: in check mode beforehand, else afterwards. Keeps P9 and P11.
+
+Each rule names the answer of the service that it foresees. What an earlier task of the play may change by creating or deleting
+something has a remedy: in check mode, that is a warning.
+"""
 
 from __future__ import annotations
 
@@ -12,56 +16,119 @@ from .._http.client import Client
 from .._http.errors import RequestFailed
 from .._lists import list_resources, there_is_no
 from .._untrusted import displayable
-from .compare import contains, fields_of
-from .goal import Find, Goal, Refusal, ResourceRequest
+from .goal import Find, Goal, Refusal, Resource, ResourceRequest
 from .lookup import MAX_NAMED, label_of
 from .state import ABSENT, DELETING, own_state
 
 
-def refusal_of(client: Client, goal: Goal, request: ResourceRequest) -> Refusal | None:
-    """Why the service's lists show that it refuses the goal's request; None if they do not, or cannot be fetched."""
+def refusal_of(client: Client, goal: Goal, request: ResourceRequest, found: Resource | None) -> Refusal | None:
+    """Why the values or the service's lists show that it refuses the goal's request; None if they do not, or cannot be fetched."""
     if goal.refuses is None or goal.find is None or not goal.find.has_all_values:
         return None
     try:
-        return goal.refuses(client, goal.find, request.body)
+        return goal.refuses(client, goal.find, request, found)
     except RequestFailed:
         return None
 
 
-def branch_refusal(client: Client, find: Find, body: Mapping[str, Any] | None) -> Refusal | None:
-    """Why a branch cannot be deleted, by a request without a C(body), or renamed."""
-    listed = list_resources(client, find.segments, find.field).items
-    if body is not None:
-        name = fields_of(body, {}).get("name")
-        others = [each for each in listed if each.get("name") == name and not contains(each, find.match)]
-        if name == find.match.get("name", name) or not others:
-            return None
-        return Refusal(
-            InvalidOption("new_name", f"there is another branch of this name, {label_of(others[0])}"), "deletes it"
-        )
-    present = [branch for branch in listed if own_state(branch) not in (ABSENT, DELETING)]
-    for branch in (branch for branch in present if contains(branch, find.match)):
-        children = [_name_of(each) for each in present if each.get("parent_id") == branch.get("id")]
-        reason, remedy = reason_to_keep(branch), ""
-        if children and not reason:
-            reason = f"other branches were created from it. Delete these first: {', '.join(children[:MAX_NAMED])}."
-            remedy = "deletes them"
-        if reason:
-            return Refusal(ClouddbError("refused", f"Branch {_name_of(branch)} cannot be deleted: {reason}"), remedy)
-    return None
-
-
-def restore_refusal(client: Client, find: Find, body: Mapping[str, Any] | None) -> Refusal | None:
-    """Why a branch is not restored without a name for its present state: that is the source, or others were created from it."""
-    fields, own_id = body or {}, find.match["id"]
-    if fields.get("preserve_under_name"):
+def refusal_of_branch(client: Client, find: Find, request: ResourceRequest, found: Resource | None) -> Refusal | None:
+    """Why a branch cannot be created, changed, made the default branch or deleted."""
+    fields = request.fields(found or {})
+    after = {**(found or {}), **fields}
+    if request.method == "DELETE":
+        return _refusal_to_delete(client, find, found)
+    if found is None and fields.get("parent_id"):
+        return _refusal_of_parent(client, find, fields["parent_id"])
+    if found and (others := _named(client, find, fields.get("name"), found)):
+        problem = f"there is another branch of this name, {label_of(others[0])}. Set another name, or rename or delete this branch"
+        return Refusal(InvalidOption("new_name", problem))
+    if not after.get("expires_at") or not {"expires_at", "protected", "default"} & fields.keys():
         return None
-    if fields.get("source_branch_id") == own_id:
+    name = _name_of(after)
+    for field, state in (("default", "the default branch"), ("protected", "protected")):
+        if after.get(field) and field in fields:
+            problem = f"branch {name} expires, so it cannot be {state}. Set expires_at: never first"
+            return Refusal(InvalidOption(field, problem))
+        if after.get(field):
+            return Refusal(InvalidOption("expires_at", f"branch {name} is {state}, so it cannot expire"))
+    children = _children(client, find, found) if "expires_at" in fields else []
+    problem = f"branch {name} cannot expire, because other branches were created from it: {', '.join(children)}"
+    return Refusal(InvalidOption("expires_at", problem), "deletes them") if children else None
+
+
+def _refusal_of_parent(client: Client, find: Find, parent_id: Any) -> Refusal | None:
+    parents = [branch for branch in _present(client, find) if branch.get("id") == parent_id]
+    if not parents or not parents[0].get("expires_at"):
+        return None
+    name = _name_of(parents[0])
+    return Refusal(InvalidOption("parent", f"branch {name} expires, so no branch can be created from it"))
+
+
+def _refusal_to_delete(client: Client, find: Find, found: Resource | None) -> Refusal | None:
+    if found is None:
+        return None
+    reason, remedy = reason_to_keep(found), ""
+    if not reason and (children := _children(client, find, found)):
+        reason = f"other branches were created from it. Delete these first: {', '.join(children)}."
+        remedy = "deletes them"
+    problem = f"Branch {_name_of(found)} cannot be deleted: {reason}"
+    return Refusal(ClouddbError("refused", problem), remedy) if reason else None
+
+
+def refusal_of_restore(client: Client, find: Find, request: ResourceRequest, found: Resource | None) -> Refusal | None:
+    """Why a branch cannot be restored from this source, or not without another name for its present state."""
+    fields, own_id = request.body or {}, (found or find.match)["id"]
+    kept_as = fields.get("preserve_under_name")
+    is_own = fields.get("source_branch_id") == own_id
+    if is_own and not {"source_timestamp", "source_lsn"} & fields.keys():
+        return Refusal(InvalidOption("source", "is the branch itself. Set timestamp or lsn, or another source"))
+    if is_own and not kept_as:
         return Refusal(InvalidOption("preserve_as", "is required to restore a branch from its own history"))
-    listed = list_resources(client, find.segments, find.field).items
-    children = [_name_of(each) for each in listed if each.get("parent_id") == own_id]
-    problem = f"is required, because other branches were created from this one: {', '.join(children[:MAX_NAMED])}"
+    if _named(client, find, kept_as):
+        problem = (
+            f"there is a branch {displayable(kept_as, 100)} already. Set another name, or delete or rename this branch"
+        )
+        return Refusal(InvalidOption("preserve_as", problem))
+    children = [] if kept_as else _children(client, find, {"id": own_id})
+    problem = f"is required, because other branches were created from this one: {', '.join(children)}"
     return Refusal(InvalidOption("preserve_as", problem), "deletes them") if children else None
+
+
+def refusal_of_compute(client: Client, find: Find, request: ResourceRequest, found: Resource | None) -> Refusal | None:
+    """Why a compute cannot have these sizes: the smallest is more than the largest."""
+    fields = request.fields(found or {})
+    least, most = ({**(found or {}), **fields}.get(f"autoscaling_limit_{side}_cu") for side in ("min", "max"))
+    if not isinstance(least, (int, float)) or not isinstance(most, (int, float)) or least <= most:
+        return None
+    if "autoscaling_limit_min_cu" in fields:
+        problem = f"{least:g} is more than max_cu, which is {most:g}"
+        return Refusal(InvalidOption("min_cu", f"{problem}. Set a smaller min_cu, or a larger max_cu"))
+    problem = f"{most:g} is less than min_cu, which is {least:g}"
+    return Refusal(InvalidOption("max_cu", f"{problem}. Set a larger max_cu, or a smaller min_cu"))
+
+
+def refusal_of_database(client: Client, find: Find, request: ResourceRequest, found: Resource | None) -> Refusal | None:
+    """Why a database cannot have this owner: it is no user of the branch."""
+    owner = request.fields(found or {}).get("owner_name")
+    if owner is None:
+        return None
+    listed = list_resources(client, (*find.segments[:-1], "roles"), "roles")
+    if owner in listed.names:
+        return None
+    error = there_is_no("owner", "user", listed, owner)
+    error.add(after="Create the user with database_user.")
+    return Refusal(error, "creates it")
+
+
+def refusal_of_user(client: Client, find: Find, request: ResourceRequest, found: Resource | None) -> Refusal | None:
+    """Why a user cannot be deleted: it owns a database."""
+    if request.method != "DELETE" or found is None:
+        return None
+    databases = list_resources(client, (*find.segments[:-1], "databases"), "databases").items
+    owned = [displayable(each.get("name"), 100) for each in databases if each.get("owner_name") == found.get("name")]
+    name, names = displayable(found.get("name"), 100), ", ".join(owned[:MAX_NAMED])
+    problem = f"User {name} cannot be deleted: it owns {names}. Delete the database, or give it another owner, first."
+    return Refusal(ClouddbError("refused", problem), "does so") if owned else None
 
 
 def reason_to_keep(branch: Mapping[str, Any]) -> str:
@@ -73,16 +140,26 @@ def reason_to_keep(branch: Mapping[str, Any]) -> str:
     return ""
 
 
+def _present(client: Client, find: Find) -> list[Resource]:
+    """The branches that are not being deleted."""
+    listed = list_resources(client, find.segments, find.field).items
+    return [branch for branch in listed if own_state(branch) not in (ABSENT, DELETING)]
+
+
+def _named(client: Client, find: Find, name: Any, found: Resource | None = None) -> list[Resource]:
+    """The other branches that have this name."""
+    if not name or name == (found or {}).get("name"):
+        return []
+    own_id = (found or {}).get("id")
+    return [each for each in _present(client, find) if each.get("name") == name and each.get("id") != own_id]
+
+
+def _children(client: Client, find: Find, found: Resource | None) -> list[str]:
+    """The names of the first branches that were created from this one."""
+    own_id = (found or {}).get("id")
+    children = [_name_of(each) for each in _present(client, find) if own_id and each.get("parent_id") == own_id]
+    return children[:MAX_NAMED]
+
+
 def _name_of(branch: Mapping[str, Any]) -> str:
     return displayable(branch.get("name") or label_of(branch), 100)
-
-
-def database_refusal(client: Client, find: Find, body: Mapping[str, Any] | None) -> Refusal | None:
-    """Why a database cannot have the owner in C(body): it is no user of the branch."""
-    owner = fields_of(body, {}).get("owner_name")
-    if owner is None:
-        return None
-    listed = list_resources(client, (*find.segments[:-1], "roles"), "roles")
-    if owner in listed.names:
-        return None
-    return Refusal(there_is_no("owner", "user", listed, owner), "creates it")

@@ -13,7 +13,7 @@ from .._http.client import SUCCESS
 from .._http.session import REFUSED
 from .._lists import similar
 from .._options import as_text, query_parameters
-from .compare import contains, fields_of, has_values
+from .compare import contains, fields_of, has_values, selects
 from .goal import (
     CHANGE,
     CREATE,
@@ -112,9 +112,11 @@ def _find_from(
     match = options["match"] or {}
     if not match and method != "GET":
         raise InvalidOption("find", "match must name at least one field, such as name, with its value")
-    if not check_mode and not has_values(match):
+    if match and not check_mode and not selects(match):
         # A variable without a value, which would match resources without this field. Before ansible-core 2.19, null becomes "".
-        raise InvalidOption("find", "match must not contain null or an empty text, at any depth")
+        raise InvalidOption(
+            "find", "match must not contain null, an empty text, an empty dictionary or an empty list, at any depth"
+        )
     _require_texts(match)
     if options["path"] is not None:
         segments = parse_path("find.path", options["path"], allow_missing=check_mode)

@@ -43,7 +43,8 @@ def own_state(resource: Mapping[str, Any]) -> str:
 def is_about(operation: Operation, resource: Mapping[str, Any], project_id: str) -> bool:
     """Whether the operation acts on the resource, or on the branch that the resource is a part of."""
     ids = {resource.get("id"), resource.get("branch_id")} - {None}
-    return project_id in ids or not ids.isdisjoint((operation.get("branch_id"), operation.get("endpoint_id")))
+    acted_on = [operation.get(field) for field in ("branch_id", "endpoint_id")]
+    return project_id in ids or any(isinstance(each, str) and each in ids for each in acted_on)
 
 
 def performs(operation: Operation, verb: str, resource: Mapping[str, Any]) -> bool:
@@ -69,7 +70,7 @@ def judge(
     """
     state = own_state(resource)
     requested = [operation for operation in about if operation.get("action") != CHECK]
-    started = [operation for operation in requested if sent_at and _is_since(operation, sent_at)]
+    started = [operation for operation in requested if sent_at and is_since(time_of_creation(operation), sent_at)]
     unfinished = [
         operation
         for operation in requested
@@ -90,7 +91,6 @@ def judge(
     return UNFINISHED if is_unsettled else state, awaited
 
 
-def _is_since(operation: Operation, since: datetime) -> bool:
-    created_at = time_of_creation(operation)
-    # The service's timestamps may be in whole seconds.
-    return created_at >= (since if created_at.microsecond else since.replace(microsecond=0))
+def is_since(time: datetime, since: datetime) -> bool:
+    """Whether the time is not before C(since). The service's timestamps may be in whole seconds."""
+    return time >= (since if time.microsecond else since.replace(microsecond=0))

@@ -31,9 +31,11 @@ class Waiting:
         self._client, self._limits, self._lock_timeout = client, limits, lock_timeout
         self._started = client.clock.monotonic()
         self.timeout = limits.timeout
-        # By the monotonic clock; None until a wait begins.
-        self._deadline: float | None = None
+        # By the monotonic clock.
+        self._deadline = self._started + limits.timeout
         self._lock_deadline: float | None = None
+        # Until the first wait, an error that may pass is retried by api_retries only.
+        self._has_begun = False
         self._settled_at = math.inf
         # The unfinished operations of a locked project.
         self._locking: list[str] = []
@@ -53,21 +55,18 @@ class Waiting:
 
     def begin_once(self) -> None:
         """Begin to wait, unless the task has begun already."""
-        if self._deadline is None:
-            self._deadline = self._client.clock.monotonic() + self.timeout
+        self._has_begun = True
 
     def seconds_left(self) -> float:
-        """Seconds until the deadline; 0 before the first wait."""
-        return 0.0 if self._deadline is None else self._deadline - self._client.clock.monotonic()
+        """Seconds until the deadline, which is the timeout after the start of the task; 0 before the first wait."""
+        return self._deadline - self._client.clock.monotonic() if self._has_begun else 0.0
 
     def seconds_to_settle(self) -> float:
         """Seconds until it has to be known what happened to a request, at most until the deadline."""
         return min(self._settled_at - self._client.clock.monotonic(), self.seconds_left())
 
     def bounded_client(self) -> Client:
-        """The client, whose requests end by the deadline once there is one."""
-        if self._deadline is None:
-            return self._client
+        """The client, whose requests end by the deadline."""
         deadline = Deadline(self._client.clock, self._deadline + LAST_POLL_SECONDS)
         return self._client.with_deadline(deadline, retries=True)
 
@@ -102,13 +101,26 @@ class Waiting:
             self.polls += state.polls
 
     def wait_until_unlocked(self, error: StatusError, may_have_acted: bool) -> None:
-        """Wait for the unfinished operations of the project that C(error) is about. Raises ClouddbError and WaitFailed."""
+        """Wait for the unfinished operations of the project that C(error) is about. Raises ClouddbError and WaitFailed.
+
+        The time of a wait that C(lock_timeout) bounds does not count against the timeout.
+        """
         clock, option, seconds = self._client.clock, "lock_timeout", self._lock_timeout
+        began = clock.monotonic()
         if seconds is None:
-            option, seconds = "timeout", self.timeout
-            self.begin_once()
-        self._lock_deadline = self._lock_deadline or self._deadline or clock.monotonic() + seconds
-        remaining = self._lock_deadline - clock.monotonic()
+            option, seconds, self._lock_deadline = "timeout", self.timeout, self._deadline
+        self._lock_deadline = self._lock_deadline or began + seconds
+        self.begin_once()
+        try:
+            self._wait_for_lock(error, option, seconds, may_have_acted)
+        finally:
+            if self._lock_timeout is not None:
+                self._deadline += clock.monotonic() - began
+
+    def _wait_for_lock(self, error: StatusError, option: str, seconds: float, may_have_acted: bool) -> None:
+        clock = self._client.clock
+        lock_deadline = self._lock_deadline or 0.0
+        remaining = lock_deadline - clock.monotonic()
         if remaining <= 0:
             raise _locked(error, option, seconds, self._locking, may_have_acted)
         if project_id := project_in_path(error.details["path"].split("/")[1:]):
@@ -118,7 +130,7 @@ class Waiting:
             self._locking = [ref.id for ref in state.awaited()]
             if state.operations:
                 return
-        self.pause(self._lock_deadline - clock.monotonic(), shortest=error.retry_after or 0.0)
+        self.pause(lock_deadline - clock.monotonic(), shortest=error.retry_after or 0.0)
 
 
 def _locked(

@@ -10,15 +10,17 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
+from types import MappingProxyType
 from typing import Any
 
 from ...module_utils._keys.keys import last_use
 from ...module_utils._timestamps import is_never, parse_timestamp, timestamp_of
 from .operations import counts, operation_facts
 from .text import number_or_zero, scalar
+from .usage import over_limits, usage_facts
 
 # Increased when the structure of the facts changes, so that reports of other versions are recognized.
-FORMAT = 1
+FORMAT = 2
 # What the calculations raise for values that no account and no report has.
 INVALID_INPUT = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 PROJECT_FIELDS = (
@@ -30,35 +32,46 @@ PROJECT_FIELDS = (
     "locked",
     "cpu_used_sec",
     "branch_logical_size_limit",
+    "consumption_period_start",
+    "consumption_period_end",
     "created_at",
 )
 
 
 def report_facts(
-    account: Mapping[str, Any], title: str, days: int, stale_days: int, now: str, previous: str
+    account: Mapping[str, Any],
+    title: str,
+    days: int,
+    stale_days: int,
+    now: str,
+    previous: str,
+    limits: Mapping[str, int | float] = MappingProxyType({}),
 ) -> dict[str, Any]:
-    """The facts of C(account), a mapping with C(api_keys), C(projects), C(unavailable_project_ids) and C(operations).
+    """The facts of C(account), a mapping with C(api_keys), C(projects), C(unavailable_project_ids), C(operations), and
+    C(unread_project_ids), the projects that the operations are not of. C(limits) of usage are those of checked_limits().
 
     C(previous) is the JSON of an earlier report. If only the time has changed since then, the facts of the earlier time
     are returned, so that the report does not change. Anything else is ignored. Raises an error of INVALID_INPUT for an
     account of another shape or a malformed timestamp.
     """
     moment = parse_timestamp(now)
-    facts = _facts(account, title, days, stale_days, moment)
+    facts = _facts(account, title, days, stale_days, moment, limits)
     with suppress(*INVALID_INPUT):
         # Its integers are not needed, and a long one would take time or be an error.
         found = json.loads(previous, parse_int=str)
         if found["fingerprint"] == facts["fingerprint"]:
             earlier = min(moment, parse_timestamp(found["generated_at"]))
-            earlier_facts = _facts(account, title, days, stale_days, earlier)
+            earlier_facts = _facts(account, title, days, stale_days, earlier, limits)
             return earlier_facts if earlier_facts["fingerprint"] == facts["fingerprint"] else facts
     return facts
 
 
-def _facts(account: Mapping[str, Any], title: str, days: int, stale_days: int, now: datetime) -> dict[str, Any]:
+def _facts(
+    account: Mapping[str, Any], title: str, days: int, stale_days: int, now: datetime, limits: Mapping[str, int | float]
+) -> dict[str, Any]:
     now = now.replace(microsecond=0)
     since = now - timedelta(days=days)
-    projects = _projects(account["projects"], account.get("unavailable_project_ids") or ())
+    projects = _projects(account, limits)
     names = {str(project["id"]): str(project["name"]) for project in projects["list"] if project["name"] is not None}
     facts = {
         "format": FORMAT,
@@ -113,8 +126,22 @@ def _full_days(since: datetime | None, now: datetime) -> int | None:
     return None if since is None else max(0, (now - since).days)
 
 
-def _projects(projects: Sequence[Mapping[str, Any]], unavailable_ids: Sequence[str]) -> dict[str, Any]:
-    """The projects sorted by name, their numbers by region, version and platform, and their total compute seconds."""
+def _projects(account: Mapping[str, Any], limits: Mapping[str, int | float]) -> dict[str, Any]:
+    """The projects sorted by name, their numbers by region, version and platform, and their total compute seconds.
+
+    A project whose operations are not known is unreadable if it is in the list of projects, and otherwise unavailable.
+    """
+    projects = account["projects"]
+    listed_ids = {str(project["id"]) for project in projects}
+    unread_ids = set(map(str, account.get("unread_project_ids") or ()))
+    unavailable_ids = {*map(str, account.get("unavailable_project_ids") or ()), *(unread_ids - listed_ids)}
+    listed = sorted(
+        (
+            {**{field: scalar(project, field) for field in PROJECT_FIELDS}, **usage_facts(project)}
+            for project in projects
+        ),
+        key=lambda project: (str(project["name"]).casefold(), str(project["id"])),
+    )
     return {
         "total": len(projects),
         "locked": sum(bool(project.get("locked")) for project in projects),
@@ -122,9 +149,9 @@ def _projects(projects: Sequence[Mapping[str, Any]], unavailable_ids: Sequence[s
         "by_region": counts(project.get("region_id") for project in projects),
         "by_version": counts(project.get("pg_version") for project in projects),
         "by_platform": counts(project.get("platform_id") for project in projects),
-        "unavailable_ids": sorted(map(str, unavailable_ids)),
-        "list": sorted(
-            ({field: scalar(project, field) for field in PROJECT_FIELDS} for project in projects),
-            key=lambda project: (str(project["name"]).casefold(), str(project["id"])),
-        ),
+        "unavailable_ids": sorted(unavailable_ids),
+        "unreadable_ids": sorted(unread_ids & listed_ids),
+        "limits": dict(limits),
+        "over_limits": over_limits(listed, limits),
+        "list": listed,
     }

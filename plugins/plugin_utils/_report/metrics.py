@@ -18,11 +18,11 @@ from ...module_utils._operations.status import ACTIONS, STATUSES
 from ...module_utils._policy.policy import KINDS
 from ...module_utils._timestamps import timestamp_of
 from ...module_utils._untrusted import displayable
-from .operations import IN_PROGRESS, SCHEDULING, grouped
+from .operations import UNFINISHED, grouped
 from .text import template_environment
 
 KEY_STATES = ("never_used", "stale", "used", "unknown")
-# Findings about keys that are gone, in the results of api_key_policy.
+# Findings about keys that are gone, in the results of api_key_policy; a check mode has revoked none.
 RESOLVED_OUTCOMES = ("revoked", "gone")
 BUCKETS = (1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600)
 
@@ -31,15 +31,16 @@ def metrics_text(
     facts: Mapping[str, Any],
     account: str,
     interval: float,
-    findings: Sequence[Mapping[str, Any]] | None,
+    policy: Mapping[str, Any],
     now: datetime,
 ) -> str:
     """The metrics of C(facts), each with the label C(account).
 
-    C(interval) are the seconds between two reports, C(findings) those of the API key policy, None without one.
+    C(interval) are the seconds between two reports, C(policy) the result of the API key policy, empty without one.
     """
     keys, projects, operations = (facts[section]["list"] for section in ("api_keys", "projects", "operations"))
-    open_findings = [finding for finding in findings or () if finding["outcome"] not in RESOLVED_OUTCOMES]
+    findings, resolved = policy.get("findings"), () if policy.get("check_mode") else RESOLVED_OUTCOMES
+    open_findings = [finding for finding in findings or () if finding["outcome"] not in resolved]
     labeled = [{**operation, "action": _text(operation["action"])} for operation in operations]
     by_action = grouped(labeled, "action")
     # All known actions are included, so that their series always exist.
@@ -55,6 +56,9 @@ def metrics_text(
         oldest_key=_oldest(keys),
         projects=_numbers(_text(project["region_id"]) for project in projects),
         unavailable_projects=len(facts["projects"]["unavailable_ids"]),
+        unreadable_projects=len(facts["projects"]["unreadable_ids"]),
+        usage=[(str(project["id"]), project["usage"], project["quota"]) for project in projects],
+        over_limits=_numbers((over["field"] for over in facts["projects"]["over_limits"]), facts["projects"]["limits"]),
         operations=_numbers(
             ((operation["action"], _text(operation["status"])) for operation in labeled), product(actions, STATUSES)
         ),
@@ -65,7 +69,7 @@ def metrics_text(
 
 
 def _action(name: str, operations: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    unfinished = [operation for operation in operations if operation["label"] in (SCHEDULING, IN_PROGRESS)]
+    unfinished = [operation for operation in operations if operation["label"] in UNFINISHED]
     seconds = [each["duration_seconds"] for each in operations if each["duration_seconds"] is not None]
     return {"name": name, "unfinished": len(unfinished), "oldest": _oldest(unfinished), "seconds": seconds}
 

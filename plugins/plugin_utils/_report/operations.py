@@ -12,7 +12,7 @@ from statistics import median
 from typing import Any
 
 from ...module_utils._operations.status import FAILED, SUCCEEDED
-from ...module_utils._timestamps import parse_timestamp, seconds_between
+from ...module_utils._timestamps import parse_timestamp, seconds_between, timestamp_of
 from ...module_utils._untrusted import without_templates
 from .text import number_or_zero, scalar
 
@@ -22,6 +22,9 @@ EXECUTED_STATUSES = ("finished", "failed", "error")
 MAX_SLOWEST = 10
 # The clock that C(now) comes from may be behind the service's.
 MAX_CLOCK_DIFFERENCE = timedelta(hours=1)
+# An operation that is unfinished for longer needs attention.
+MAX_UNFINISHED_AGE = timedelta(hours=1)
+UNFINISHED = (SCHEDULING, IN_PROGRESS)
 
 
 def console_label(status: str) -> str:
@@ -36,15 +39,14 @@ def console_label(status: str) -> str:
 def operation_facts(
     operations: Sequence[Mapping[str, Any]], names: Mapping[str, str], since: datetime, now: datetime
 ) -> dict[str, Any]:
-    """The operations created from C(since) to MAX_CLOCK_DIFFERENCE after C(now), newest first, with counts and durations.
+    """The operations that are reported, newest first, with counts and durations.
 
-    C(names) maps project ids to names. Raises ValueError for an operation without a valid C(created_at).
+    C(operations) may have an operation twice: the later one counts. C(names) maps project ids to names. Raises ValueError for an
+    operation without a valid C(created_at).
     """
-    found = [
-        _operation(operation, names)
-        for operation in operations
-        if since <= parse_timestamp(str(operation.get("created_at"))) <= now + MAX_CLOCK_DIFFERENCE
-    ]
+    latest = {(str(operation.get("project_id")), str(operation.get("id"))): operation for operation in operations}
+    all_found = [_operation(operation, names) for operation in latest.values()]
+    found = [operation for operation in all_found if is_reported(operation, since, now + MAX_CLOCK_DIFFERENCE)]
     found.sort(key=lambda operation: (parse_timestamp(operation["created_at"]), operation["id"]), reverse=True)
     timed = [operation for operation in found if operation["duration_seconds"] is not None]
     return {
@@ -54,8 +56,23 @@ def operation_facts(
         "by_action": [_action(action, group) for action, group in grouped(found, "action").items()],
         "slowest": sorted(timed, key=lambda operation: -operation["duration_seconds"])[:MAX_SLOWEST],
         "failed": [operation for operation in found if operation["label"] == ERROR],
+        "long_unfinished": [each for each in found if _is_long_unfinished(each, now)],
         "list": found,
     }
+
+
+def is_reported(operation: Mapping[str, Any], since: datetime, until: datetime) -> bool:
+    """Whether it was created in the period or, if it was created before, has failed in it or is unfinished now."""
+    created_at = parse_timestamp(str(operation["created_at"]))
+    if created_at >= since or operation["label"] in UNFINISHED:
+        return created_at <= until
+    failed_at = timestamp_of(operation, "updated_at") if operation["label"] == ERROR else None
+    return failed_at is not None and since <= failed_at <= until
+
+
+def _is_long_unfinished(operation: Mapping[str, Any], now: datetime) -> bool:
+    is_old = parse_timestamp(operation["created_at"]) < now - MAX_UNFINISHED_AGE
+    return operation["label"] in UNFINISHED and is_old
 
 
 def word(label: str) -> str:
@@ -81,7 +98,7 @@ def _operation(operation: Mapping[str, Any], names: Mapping[str, str]) -> dict[s
         "action": str(operation.get("action")),
         "status": status,
         "label": console_label(status),
-        "created_at": operation["created_at"],
+        "created_at": str(operation.get("created_at")),
         "updated_at": scalar(operation, "updated_at"),
         "duration_seconds": seconds_between(operation, "created_at", "updated_at") if is_executed else None,
         "failures_count": number_or_zero(operation, "failures_count"),

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -28,6 +28,9 @@ from .timelines import status_text, timelines
 
 MAX_NAME_LENGTH = 120
 MAX_ERROR_LENGTH = 400
+# How many items an entry of what needs attention names, and how long each may be.
+MAX_EXAMPLES = 3
+MAX_EXAMPLE_LENGTH = 100
 # The smallest visible part of a bar.
 MIN_PART = 0.015
 
@@ -53,17 +56,19 @@ def report_page(facts: Mapping[str, Any], max_timelines: int, max_rows: int, pro
     keys, projects, operations = (facts[section]["list"] for section in ("api_keys", "projects", "operations"))
     by_project = list(grouped(operations, "project_id").values())
     by_project.sort(key=lambda group: -by_label(group)[ERROR])
-    now = parse_timestamp(facts["generated_at"])
+    since, now = (parse_timestamp(facts[field]) for field in ("since", "generated_at"))
     return environment.get_template("report.html.j2").render(
         facts=facts,
         max_rows=max_rows,
         project_url=project_url,
         attention=attention(facts),
         keys=sorted(keys, key=lambda key: not (key["never_used"] or key["stale"] or key["duplicate_name"])),
+        used=[project for project in projects if set(project["usage"]) - {"compute_time_seconds"} or project["quota"]],
+        over={each["id"] for each in facts["projects"]["over_limits"]},
         projects=sorted(projects, key=lambda each: (not each["locked"], -number_or_zero(each, "cpu_used_sec"))),
         labels=[label for label in LABELS if facts["operations"]["by_label"][label]],
         slowest=_slowest(operations),
-        timelines=timelines(by_project[:max_timelines], now),
+        timelines=timelines(by_project[:max_timelines], since, now),
         other_projects=by_project[max_timelines:],
     )
 
@@ -76,11 +81,23 @@ def summary(facts: Mapping[str, Any]) -> str:
 
 def attention(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
     """What needs attention, the most urgent first: the section of the page, and a text."""
-    keys, projects, failed = facts["api_keys"], facts["projects"], facts["operations"]["by_label"][ERROR]
+    keys, projects, operations = facts["api_keys"], facts["projects"], facts["operations"]
+    failed, unfinished, over = operations["failed"], operations["long_unfinished"], projects["over_limits"]
     unlisted = "could not be listed by the service"
     idle = f"not been used for {count_text(facts['stale_days'], 'day')} or more"
-    found = (
-        ("failed", failed, "operation", "failed", "failed"),
+    hour, unread = "been unfinished for more than an hour", "operations that could not be fetched"
+    hanging, exceeded, which = _named(unfinished), _exceeded(over), _named(failed)
+    found: tuple[tuple[str, int, str, str, str], ...] = (
+        ("failed", len(failed), "operation", f"failed{which}", f"failed{which}"),
+        ("unfinished", len(unfinished), "operation", f"has {hour}{hanging}", f"have {hour}{hanging}"),
+        ("projects", len(projects["unreadable_ids"]), "project", f"has {unread}", f"have {unread}"),
+        (
+            "projects",
+            len({each["id"] for each in over}),
+            "project",
+            f"exceeds a limit of usage{exceeded}",
+            f"exceed a limit of usage{exceeded}",
+        ),
         ("projects", len(projects["unavailable_ids"]), "project", unlisted, unlisted),
         ("projects", projects["locked"], "project", "is locked", "are locked"),
         ("keys", keys["never_used"], "API key", "was never used", "were never used"),
@@ -92,6 +109,29 @@ def attention(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
         for section, number, subject, one, many in found
         if number
     ]
+
+
+def _named(operations: Sequence[Mapping[str, Any]]) -> str:
+    """Which operations these are, as C(: create_branch of shop (no space left)), without repetitions."""
+    return _examples(
+        f"{each['action']} of {each['project_name'] or each['project_id']}"
+        + (f" ({each['error']})" if each["error"] else "")
+        for each in operations
+    )
+
+
+def _exceeded(over: Sequence[Mapping[str, Any]]) -> str:
+    """Which limits of usage are exceeded, as C(: shop (active_time_seconds 7,200 of 3,600))."""
+    return _examples(
+        f"{each['name'] or each['id']} ({each['field']} {number_text(each['used'])} of {number_text(each['limit'])})"
+        for each in over
+    )
+
+
+def _examples(texts: Iterable[str]) -> str:
+    found = list(dict.fromkeys(truncated(text, MAX_EXAMPLE_LENGTH) for text in texts))
+    more = [f"and {count_text(len(found) - MAX_EXAMPLES, 'other')}"] if len(found) > MAX_EXAMPLES else []
+    return f": {'; '.join([*found[:MAX_EXAMPLES], *more])}"
 
 
 def _shown(value: Any) -> Any:

@@ -44,10 +44,13 @@ class Window(NamedTuple):
         return round(100 * min(1.0, max(0.0, (moment - self.start) / (self.end - self.start))), 2)
 
 
-def timelines(projects: Sequence[Sequence[Operation]], now: datetime) -> dict[str, Any]:
-    """The timelines of these projects' operations, all from the first operation to C(now), and their ticks."""
+def timelines(projects: Sequence[Sequence[Operation]], since: datetime, now: datetime) -> dict[str, Any]:
+    """The timelines of these projects' operations, all from the first operation since C(since) to C(now), and their ticks.
+
+    The marks of earlier operations, which are unfinished or have failed since then, are at the left edge.
+    """
     starts = [parse_timestamp(operation["created_at"]) for operations in projects for operation in operations]
-    first, last = min(starts, default=now), max([now, *starts])
+    first, last = max(since, min(starts, default=now)), max([now, *starts])
     period = max(last - first, MIN_PERIOD)
     window = Window(last - period * (1 + MARGIN), last + period * MARGIN, now)
     cells = CELLS if len(starts) <= MAX_OPERATIONS else CELLS // 4

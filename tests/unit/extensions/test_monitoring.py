@@ -34,9 +34,11 @@ GUIDE = ROOT / "docs" / "docsite" / "rst" / "account_report.rst"
 
 def metrics() -> list[Metric]:
     """The metrics of an account that has each of them."""
-    source = account([key(1, "ci")], [project("p1")], [operation(1, "running")])
+    settings = {"quota": {"compute_time_seconds": 1}}
+    source = account([key(1, "ci")], [project("p1", settings=settings)], [operation(1, "running")])
     policy: dict[str, Any] = {"findings": []}
-    text = account_report(source, stamp(NOW), account="production", policy=policy)["metrics"]
+    limits = {"compute_time_seconds": 1}
+    text = account_report(source, stamp(NOW), account="production", policy=policy, limits=limits)["metrics"]
     return list(text_string_to_metric_families(text))
 
 

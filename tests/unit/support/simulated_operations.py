@@ -55,6 +55,8 @@ class SimulatedOperations:
         self._before_request = before_request
         self._rendered: dict[tuple[str, float], dict[str, Any]] = {}
         self._has_hints = has_hints
+        # How far the Date of responses is ahead.
+        self.date_ahead = timedelta(0)
 
     def add_project(self, project_id: str) -> None:
         self.projects[project_id] = {
@@ -80,6 +82,10 @@ class SimulatedOperations:
         project_id, *rest = map(str, segments[1:])
         if project_id not in self.operations:
             raise NotFound("not found", Request("GET", path, "request"), 1, 404)
+        if not rest:
+            if project_id not in self.projects:
+                raise NotFound("not found", Request("GET", path, "request"), 1, 404)
+            return Response({"project": self._project(project_id)}, Request("GET", path, "request"))
         created = [each for each in reversed(self.operations[project_id]) if each.statuses[0][0] <= self.clock.elapsed]
         if len(rest) == 1:
             return self._page(path, "operations", created, query, 50, lambda each: self._operation(project_id, each))
@@ -100,7 +106,8 @@ class SimulatedOperations:
         first = int(query.get("cursor", 0))
         end = first + int(query.get("limit") or page_size)
         content = list(map(render, items[first:end]))
-        return Response({field: content, "pagination": {"cursor": str(end)}}, Request("GET", path, "request"))
+        pagination = {"pagination": {"cursor": str(end)}} if content else {}
+        return Response({field: content, **pagination}, Request("GET", path, "request", query))
 
     def _project(self, project_id: str) -> dict[str, Any]:
         project = dict(self.projects[project_id])
@@ -193,7 +200,7 @@ def follow(
             **_options: Any,
         ) -> Response:
             response = account.get(segments, query)
-            self._service_ahead = -ahead()
+            self._service_ahead = account.date_ahead - ahead()
             return response
 
     async def sleep(pause: float) -> None:

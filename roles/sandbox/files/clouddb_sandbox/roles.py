@@ -68,13 +68,12 @@ def set_password(tx: Transaction, role: Role, password: str) -> None:
 
 
 def delete(tx: Transaction, role: Role) -> None:
-    """Delete a role. Raises a 422 error if it owns databases."""
-    owned = tx.db.execute(
-        "SELECT name FROM databases WHERE branch_id = ? AND owner_name = ? ORDER BY id", (role.branch_id, role.name)
-    ).fetchall()
-    if owned:
-        names = ", ".join(row["name"] for row in owned)
-        raise HTTPException(422, f"role {role.name} cannot be deleted: it owns the database {names}")
+    """Delete a role. Raises a 422 error if it owns a database."""
+    rows = tx.db.execute(
+        "SELECT name FROM databases WHERE branch_id = ? AND owner_name = ?", (role.branch_id, role.name)
+    )
+    if owned := [row["name"] for row in rows]:
+        raise HTTPException(422, f"cannot delete role {role.name}: it owns {', '.join(owned)}")
     tx.delete(role.name, "DELETE FROM roles WHERE branch_id = ? AND name = ?", role.branch_id, role.name)
 
 

@@ -24,7 +24,7 @@ from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandb
 WAYS = Path(__file__).with_name("ways.yml").read_text(encoding="utf-8")
 REASON = "clouddb.control: The module runs in a process that Ansible starts. "
 # Longer than a busy machine needs, and shorter than the module waits.
-SECONDS = 300.0
+SECONDS = 60.0
 # Takes the place of something private of ansible-core for one task, in the process that starts the processes of tasks.
 SIMULATE = """
     def v2_playbook_on_task_start(self, task, is_conditional):

@@ -8,6 +8,7 @@ import os
 import select
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, BinaryIO, Callable
 from unittest import mock
@@ -117,8 +118,8 @@ def test_no_progress_in_output_for_programs(monkeypatch: pytest.MonkeyPatch, cal
     assert task.environments == [[{"COLOUR": "blue"}]]
 
 
-def test_without_a_directory_for_the_pipe_nothing_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_progress.constants, "DEFAULT_LOCAL_TMP", "/nonexistent")
+def test_without_a_directory_for_the_pipe_nothing_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_progress.constants, "DEFAULT_LOCAL_TMP", str(tmp_path / "missing"))
     task = Task(monkeypatch, lambda pipe: None)
     assert task.run() == {"operations": []}
     assert task.environments[0][-1] == {VARIABLE: os.devnull}

@@ -76,13 +76,16 @@ class TestKeys:
 
 class TestProjects:
     def test_complete_facts(self):
+        nothing = {"usage": {}, "quota": {}, "consumption_period_start": None, "consumption_period_end": None}
         described = {
             **{"id": "p3", "name": "shop", "region_id": "eu", "platform_id": "aws", "pg_version": 17, "locked": True},
             **{"cpu_used_sec": 7, "branch_logical_size_limit": 100, "created_at": "2026-11-01T00:00:00Z"},
         }
-        missing = dict.fromkeys(described)
+        without_usage = dict(described)
+        missing = {**dict.fromkeys(described), **nothing}
+        described.update({**nothing, "usage": {"compute_time_seconds": 7}})
         source = [
-            {**described, "proxy_host": "eu.example"},
+            {**without_usage, "proxy_host": "eu.example"},
             {"id": "p2", "name": "Shop", "region_id": "{{ us }}", "platform_id": "", "pg_version": 16},
             {"id": "p1", "name": "Shop", "region_id": "eu", "pg_version": 16, "cpu_used_sec": 5},
             {"id": "p4", "name": "Blog", "pg_version": ["new"]},
@@ -98,13 +101,82 @@ class TestProjects:
             "locked": 1,
             "cpu_used_sec": 12,
             "unavailable_ids": ["p8", "p9"],
+            "unreadable_ids": [],
+            "limits": {},
+            "over_limits": [],
             "list": [
                 {**missing, "id": "p4", "name": "Blog", "pg_version": "['new']"},
-                {**missing, **source[2]},
+                {**missing, **source[2], "usage": {"compute_time_seconds": 5}},
                 {**missing, **source[1]},
                 described,
             ],
         }
+
+    def test_what_could_not_be_read(self):
+        """A project is unreadable if only its operations are missing; one of another list is unavailable."""
+        facts = report(
+            projects=[project("p1"), project("p2")],
+            unavailable_project_ids=["p8"],
+            unread_project_ids=["p2", "p9", "p2"],
+        )
+        assert facts["projects"]["unreadable_ids"] == ["p2"]
+        assert facts["projects"]["unavailable_ids"] == ["p8", "p9"]
+
+    @pytest.mark.parametrize(
+        "fields, usage",
+        [
+            ({"active_time": 5}, {"active_time_seconds": 5, "compute_time_seconds": 10}),
+            (
+                {"active_time": 5, "active_time_seconds": 6, "compute_time_seconds": 7},
+                {"active_time_seconds": 6, "compute_time_seconds": 7},
+            ),
+            (
+                {"written_data_bytes": None, "synthetic_storage_size": 9},
+                {"compute_time_seconds": 10, "written_data_bytes": 0, "synthetic_storage_size": 9},
+            ),
+        ],
+    )
+    def test_usage_is_what_the_list_shows(self, fields, usage):
+        [found] = report(projects=[project("p1", **fields)])["projects"]["list"]
+        assert (found["usage"], found["quota"]) == (usage, {})
+
+    @pytest.mark.parametrize(
+        "settings, quota",
+        [
+            (
+                {"quota": {"active_time_seconds": 60, "written_data_bytes": 0, "logical_size_bytes": 5}},
+                {"active_time_seconds": 60},
+            ),
+            ({"quota": None}, {}),
+            ([1], {}),
+        ],
+    )
+    def test_quota(self, settings, quota):
+        assert report(projects=[project("p1", settings=settings)])["projects"]["list"][0]["quota"] == quota
+
+    def test_limits(self):
+        """A project needs attention when it exceeds a limit, not when it reaches it."""
+        projects = [project("p1", active_time=60), project("p2", "shop", active_time=61)]
+        options = {"limits": {"active_time_seconds": 60, "compute_time_seconds": 10}}
+        found = account_report(account(projects=projects), NOW, **options)
+        assert found["facts"]["projects"]["over_limits"] == [
+            {"id": "p2", "name": "shop", "field": "active_time_seconds", "used": 61, "limit": 60}
+        ]
+        assert found["summary"][1:] == ["1 project exceeds a limit of usage: shop (active_time_seconds 61 of 60)"]
+
+    @pytest.mark.parametrize(
+        "limits, problem",
+        [
+            ({"active_time": 1}, "there is no active_time. The fields are active_time_seconds, "),
+            ({"active_time_seconds": True}, "must be a number"),
+            ({"active_time_seconds": "1h"}, "must be a number"),
+            ({"active_time_seconds": float("nan")}, "must be a number"),
+            ({"written_data_bytes": 1}, "the list of projects shows no written_data_bytes"),
+        ],
+    )
+    def test_a_limit_that_nothing_can_exceed_is_an_error(self, limits, problem):
+        with pytest.raises(AnsibleFilterError, match=problem):
+            account_report(account(projects=[project("p1")]), NOW, limits=limits)
 
     @pytest.mark.parametrize("malformed", [1e308, 10**400, float("nan"), "many", [1]])
     def test_sums_are_json(self, malformed):
@@ -172,6 +244,24 @@ class TestOperations:
         assert found["since"] == "2026-11-19T12:00:00Z"
         assert [row["id"] for row in found["operations"]["list"]] == ["op-2", "op-0"]
 
+    @pytest.mark.parametrize("status", ["scheduling", "running", "never heard of"])
+    def test_unfinished_ones_are_reported_however_old(self, status):
+        old = operation(1, status, age=timedelta(days=200))
+        found = report(operations=[old, operation(2, age=timedelta(days=8)), operation(0.5, "running")])["operations"]
+        assert {row["id"] for row in found["list"]} == {"op-1", "op-0.5"}
+        assert [row["id"] for row in found["long_unfinished"]] == ["op-1"]
+
+    @pytest.mark.parametrize(
+        "updated, is_found", [({"minutes": 1}, True), ({"days": 7}, True), ({"days": 7, "seconds": 1}, False)]
+    )
+    def test_an_operation_that_has_failed_in_the_period_was_created_whenever(self, updated, is_found):
+        operations = [operation(1, "failed", age=timedelta(days=9), updated_at=ago(**updated))]
+        assert bool(report(operations=operations)["operations"]["failed"]) == is_found
+
+    def test_the_later_state_of_an_operation_counts(self):
+        found = report(operations=[operation(1, "running"), operation(1, "failed")])["operations"]
+        assert found["by_status"] == {"failed": 1}
+
     @pytest.mark.parametrize(
         "fields, name",
         [({"name": "shop"}, "shop"), ({"name": None}, None), ({}, None), ({"name": ""}, ""), ({"name": 5}, "5")],
@@ -185,7 +275,7 @@ class TestPrevious:
     SOURCE = {
         "api_keys": [key(1, "ci", ago(minutes=5))],
         "projects": [project("p1")],
-        "operations": [operation(1), operation(2, "running")],
+        "operations": [operation(0.1), operation(0.2, "running")],
     }
 
     def again(self, minutes=30, **changes):
@@ -202,8 +292,8 @@ class TestPrevious:
         """Otherwise, the first report of a new version would always be a change."""
         facts = report(**self.SOURCE)
         assert (facts["format"], facts["fingerprint"]) == (
-            1,
-            "bceca846e65e6929ec56335947d91b9ca7626490a24b58585a4761dc2409b3f5",
+            2,
+            "39311538c448502881ed0ccc88050e0835f1f61c5585467d58cd38811207615e",
         )
 
     @pytest.mark.parametrize(
@@ -215,7 +305,9 @@ class TestPrevious:
             {"title": UserString("Vaulted")},
             {"days": 8},
             {"stale_days": 91},
-            {"operations": [operation(1), operation(2)]},
+            {"operations": [operation(0.1), operation(0.2)]},
+            # The operation is now unfinished for more than an hour.
+            {"minutes": 60},
             {"projects": [project("p1", cpu_used_sec=11)]},
             {"api_keys": []},
         ],
@@ -271,7 +363,7 @@ def test_summary():
                     *(key(9 + each, "old", ago(days=91)) for each in range(n)),
                 ],
                 [project(f"p{each}", locked=True) for each in range(n)],
-                [operation(each, "failed") for each in range(n)],
+                [operation(each, "failed", project_id="p", error=f"no {each}") for each in range(n)],
                 unavailable_project_ids=list(range(n)),
             ),
             NOW,
@@ -280,7 +372,7 @@ def test_summary():
     assert summary(0) == ["0 API keys, 0 projects, 0 operations"]
     assert summary(1) == [
         "2 API keys, 1 project, 1 operation",
-        "1 operation failed",
+        "1 operation failed: start_compute of p (no 0)",
         "1 project could not be listed by the service",
         "1 project is locked",
         "1 API key was never used",
@@ -288,7 +380,7 @@ def test_summary():
     ]
     assert summary(2) == [
         "4 API keys, 2 projects, 2 operations",
-        "2 operations failed",
+        "2 operations failed: start_compute of p (no 0); start_compute of p (no 1)",
         "2 projects could not be listed by the service",
         "2 projects are locked",
         "2 API keys were never used",
@@ -326,3 +418,14 @@ class TestInvalidInput:
     def test_too_many_days(self):
         with pytest.raises(AnsibleFilterError):
             report(days=10**6)
+
+
+@pytest.mark.parametrize(
+    "difference, shown",
+    [(172800, "2 d 0 h ahead of the service's"), (-301, "5 min 1 s behind the service's"), (300, None), (-300, None)],
+)
+def test_a_wrong_clock_is_a_warning(difference, shown, monkeypatch):
+    warnings = []
+    monkeypatch.setattr("ansible.utils.display.Display.warning", lambda self, text, **options: warnings.append(text))
+    account_report(account(), NOW, clock_difference=difference)
+    assert [shown in text for text in warnings] == ([True] if shown else [])

@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,7 +31,7 @@ Found = dict[tuple[str, ...], float]
 
 
 def text_of(name: str = "production", now: datetime = NOW, **source: Any) -> str:
-    options = {option: source.pop(option) for option in ("interval", "policy") if option in source}
+    options = {option: source.pop(option) for option in ("interval", "policy", "limits") if option in source}
     text: str = account_report(account(**source), now=stamp(now), account=name, **options)["metrics"]
     return text
 
@@ -92,6 +94,8 @@ def test_findings_of_the_policy() -> None:
     found = samples(text_of(policy=policy))
     assert not_zero(found, "clouddb_api_key_findings") == {("unknown",): 2}
     assert {kind for name, *labels in found if name == "clouddb_api_key_findings" for kind in labels} == {*KINDS}
+    checked = samples(text_of(policy={**policy, "check_mode": True}))
+    assert not_zero(checked, "clouddb_api_key_findings") == {("unknown",): 2, ("idle",): 1, ("duplicate",): 1}
     assert "clouddb_api_key_findings" not in [name for name, *_labels in samples(text_of(policy={}))]
 
 
@@ -121,6 +125,47 @@ def test_operations() -> None:
         ("create_branch",): (NOW - timedelta(hours=9)).timestamp(),
         ("new_action",): (NOW - timedelta(hours=5)).timestamp(),
     }
+
+
+def test_usage_quota_and_limits() -> None:
+    projects = [project("p1", active_time=50, settings={"quota": {"active_time_seconds": 100}}), project("p2")]
+    found = samples(text_of(projects=projects, limits={"active_time_seconds": 40, "compute_time_seconds": 40}))
+    # The labels are sorted by their names.
+    assert not_zero(found, "clouddb_project_usage") == {
+        ("active_time_seconds", "p1"): 50,
+        ("compute_time_seconds", "p1"): 10,
+        ("compute_time_seconds", "p2"): 10,
+    }
+    assert not_zero(found, "clouddb_project_quota") == {("active_time_seconds", "p1"): 100}
+    assert found[("clouddb_projects_over_limit", "active_time_seconds")] == 1
+    assert found[("clouddb_projects_over_limit", "compute_time_seconds")] == 0
+
+
+def test_what_could_not_be_read() -> None:
+    source = {
+        "projects": [project("p1"), project("p2")],
+        "unavailable_project_ids": ["p8"],
+        "unread_project_ids": ["p2", "p9"],
+    }
+    found = samples(text_of(**source))
+    assert found[("clouddb_unreadable_projects",)] == 1
+    assert found[("clouddb_unavailable_projects",)] == 2
+
+
+def test_released_metrics_keep_their_names_texts_types_and_labels() -> None:
+    """node_exporter drops what differs between the files of two versions."""
+    released = json.loads((Path(__file__).parent / "metrics_2.0.0.json").read_text(encoding="utf-8"))
+    source = account([key(1, "ci")], [project("p1")], [operation(1, "running")])
+    text = account_report(source, NOW, account="a", policy={"findings": []})["metrics"]
+    now = {
+        family.name: [
+            family.documentation,
+            family.type,
+            sorted({label for each in family.samples for label in each.labels}),
+        ]
+        for family in openmetrics(text)
+    }
+    assert {name: now.get(name) for name in released} == released
 
 
 def test_known_actions_and_statuses_are_always_present() -> None:

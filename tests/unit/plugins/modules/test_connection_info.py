@@ -124,7 +124,71 @@ def test_response_that_lacks_a_field_is_an_error(
         task(client, project=SHOP)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        " ",
+        "null",
+        "<html>502</html>",
+        "postgresql://",
+        "postgresql://app@host/db",
+        "postgresql://app:@host/db",
+        "postgresql://app:********@host/db",
+        "postgresql://app:pass#word@host/db",
+        "postgresql://app:pass/word@host/db",
+        "postgresql://app:pass?word@host/db",
+        "postgresql://app:pass[word@host/db",
+        "postgresql://:password@host/db",
+        "postgresql://app:password@/db",
+        "postgresql://app:password@host:99999/db",
+        "postgresql://app:password@host:abc/db",
+        "mysql://app:password@host/db",
+        "postgresql://app:password@host/db\nOTHER=1",
+        "postgresql://app:password@host/" + "d" * 5000,
+    ],
+)
+def test_text_that_is_no_address_is_not_written(sandbox: Sandbox, client: Client, tmp_path: Path, text: str) -> None:
+    sandbox.fault("status", status=200, path="*/connection_uri", body={"uri": text})
+    dest = tmp_path / "database.url"
+    dest.write_text("postgresql://app:working@host/db")
+    with pytest.raises(UnexpectedResponse) as error:
+        task(client, dest=str(dest))
+    assert error.value.kind == "unexpected_response"
+    assert dest.read_text() == "postgresql://app:working@host/db"
+    assert "word" not in str(error.value).replace("the password", "").replace("no password", "")
+
+
+def test_the_password_is_decoded_and_both_encodings_are_secret(sandbox: Sandbox, client: Client) -> None:
+    uri = "postgres://app:pass%2Fword@host/db"
+    sandbox.fault("status", status=200, path="*/connection_uri", body={"uri": uri})
+    assert task(client, expose_secrets=True)["password"] == "pass/word"
+    # Those that a module registers with ansible-core from 2.22 on.
+    assert {uri, "pass/word", "pass%2Fword"} <= client.masker.secrets
+
+
+@pytest.mark.parametrize("name", [".clouddb-0.lock", ".clouddb-0-abcdefgh.tmp"])
+def test_dest_is_no_file_of_the_collection(sandbox: Sandbox, client: Client, tmp_path: Path, name: str) -> None:
+    with pytest.raises(ClouddbError, match="^dest: .*locks and temporary files") as error:
+        task(client, dest=str(tmp_path / name))
+    assert (error.value.kind, sandbox.sent(), [*tmp_path.glob(".clouddb*")]) == ("invalid_option", [], [])
+
+
 class TestComputeOfTheConnection:
+    @pytest.mark.parametrize("named, words", [(None, "the default branch"), ("bare", "branch 'bare'")])
+    def test_a_branch_without_any_is_named(
+        self, sandbox: Sandbox, client: Client, named: str | None, words: str
+    ) -> None:
+        if named:
+            sandbox.api("POST", f"/projects/{SHOP}/branches", {"branch": {"name": named}, "endpoints": []})
+        else:
+            compute = sandbox.api("GET", f"/projects/{SHOP}/endpoints")["endpoints"][0]["id"]
+            sandbox.api("DELETE", f"/projects/{SHOP}/endpoints/{compute}")
+        sandbox.advance(60)
+        with pytest.raises(ClouddbError, match=f"^branch: {words} has no compute. Create one") as error:
+            task(client, branch=named)
+        assert error.value.as_result()["failure"] == {"kind": "not_found", "option": "branch"}
+
     @pytest.fixture
     def replica(self, sandbox: Sandbox) -> dict[str, Any]:
         """The read replica of the default branch."""
@@ -153,6 +217,14 @@ class TestComputeOfTheConnection:
             task(client, read_only=True)
         assert error.value.as_result()["failure"] == {"kind": "not_found", "option": "read_only"}
         assert task(client, True, read_only=True)["host"] is None
+
+    def test_one_that_is_being_deleted_does_not_count(
+        self, sandbox: Sandbox, client: Client, replica: dict[str, Any]
+    ) -> None:
+        computes = [{**replica, "current_state": "deleting"}]
+        sandbox.fault("status", status=200, path="*/endpoints", body={"endpoints": computes})
+        with pytest.raises(ClouddbError, match="^read_only: the branch has no compute of type read_only."):
+            task(client, read_only=True)
 
     def test_several_are_an_error(self, sandbox: Sandbox, client: Client, replica: dict[str, Any]) -> None:
         body = {"endpoint": {"branch_id": replica["branch_id"], "type": "read_only"}}
@@ -211,14 +283,26 @@ class TestFormatEnv:
         assert task(client, dest=str(dest))["changed"] is True
         assert dest.read_text() == uri
 
-    @pytest.mark.parametrize("content", ["PORT=80", "DATABASE_URL=old\nPORT=80\n", "# comment", "DATABASE_URLS=old"])
+    @pytest.mark.parametrize(
+        "content",
+        ["PORT=80", "DATABASE_URL=old\nPORT=80\n", "# comment", "DATABASE_URLS=old", "https://user:token@host/"],
+    )
     @pytest.mark.parametrize("check_mode", [False, True])
-    def test_other_content_is_not_lost(self, client: Client, tmp_path: Path, content: str, check_mode: bool) -> None:
+    @pytest.mark.parametrize("form", ["uri", "env", "env_literal"])
+    def test_other_content_is_not_lost(
+        self, client: Client, tmp_path: Path, content: str, check_mode: bool, form: str
+    ) -> None:
         dest = tmp_path / ".env"
         dest.write_text(content)
-        with pytest.raises(ClouddbError, match="must hold DATABASE_URL and nothing else. The file was not changed."):
-            task(client, check_mode, format="env", dest=str(dest))
+        with pytest.raises(ClouddbError, match="or DATABASE_URL and nothing else. The file was not changed."):
+            task(client, check_mode, format=form, dest=str(dest))
         assert dest.read_text() == content
+
+    def test_a_literal_value_has_no_quotes(self, client: Client, uri: str, tmp_path: Path) -> None:
+        """As docker run --env-file reads it: https://github.com/docker/cli/issues/3630"""
+        dest = tmp_path / ".env"
+        results = [task(client, format="env_literal", dest=str(dest)) for _run in range(2)]
+        assert ([each["changed"] for each in results], dest.read_text()) == ([True, False], f"DATABASE_URL={uri}\n")
 
 
 class TestDiff:
@@ -258,8 +342,7 @@ class TestDiff:
     @pytest.mark.parametrize(
         "content",
         [
-            "TOKEN_OF_APP=former-secret",
-            "https://hooks.example.com/former-secret",
+            "DATABASE_URL=former-secret",
             "postgresql://app@host/db former-secret",
             "postgresql://app:former@secret@host/db",
             "postgresql://app:former/secret@host/db",

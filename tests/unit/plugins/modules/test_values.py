@@ -138,7 +138,7 @@ class TestTimes:
         for time in ("08:00", "08:00:00", "08:00:00.5"):
             assert task(client, check_mode=True, **PREVIEW, expires_at=f"{day}T{time}{offset}")["changed"] is True
 
-    @pytest.mark.parametrize("value", ["31d", "0s", (datetime.now(timezone.utc) + timedelta(days=40)).isoformat()])
+    @pytest.mark.parametrize("value", ["31d", "0s", "2999-01-01T00:00:00Z"])
     def test_a_branch_expires_within_30_days(self, sandbox: Sandbox, client: Client, value: str) -> None:
         for check_mode in (True, False):
             assert failing(client, check_mode=check_mode, **PREVIEW, expires_at=value) == refused("expires_at")
@@ -182,10 +182,10 @@ class TestNewName:
     def test_another_branch_of_the_new_name_is_an_error(self, sandbox: Sandbox, client: Client) -> None:
         for name in ("preview", "demo"):
             task(client, "branch", name=name)
-        with pytest.raises(ClouddbError, match="another branch of this name"):
-            task(client, **self.RENAMED)
-        planned = task(client, check_mode=True, **self.RENAMED)
-        assert (len(planned["warnings"]), len(writes(sandbox))) == (1, 3)
+        for check_mode in (True, False):
+            with pytest.raises(ClouddbError, match="another branch of this name"):
+                task(client, check_mode=check_mode, **self.RENAMED)
+        assert len(writes(sandbox)) == 3
 
     def test_it_is_no_name_of_what_is_deleted(self, client: Client) -> None:
         assert failing(client, **self.RENAMED, state="absent") == refused("new_name")

@@ -28,7 +28,7 @@ def operation(hours: float = 0, label: str = "OK", action: str = "start_compute"
 
 def drawn(*operations: dict[str, Any], hours: float = 100) -> dict[str, Any]:
     """The timeline of a project at the end of a period of 100 hours, which starts with the first operation."""
-    [project] = timelines.timelines([operations], START + hours * HOUR)["projects"]
+    [project] = timelines.timelines([operations], START, START + hours * HOUR)["projects"]
     return dict(project)
 
 
@@ -114,3 +114,11 @@ def test_ticks_are_at_full_hours_and_days(start: float, hours: int, expected: li
     found = ticks(Window(begin, begin + hours * HOUR, begin))
     assert [text for _x, text in found][:4] == expected
     assert len(found) <= 9
+
+
+def test_an_operation_from_before_the_period_does_not_stretch_it() -> None:
+    operations = [operation(), operation(-1000, "In progress", status="running")]
+    found = timelines.timelines([operations], START, START + 10 * HOUR)
+    marks = {mark["label"]: mark for lane in found["projects"][0]["lanes"] for mark in lane["marks"]}
+    assert marks["In progress"]["x"] == 0
+    assert marks["OK"]["x"] < 5

@@ -1,0 +1,137 @@
+# Copyright (c) clouddb.control contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Check mode beside the run: for each module, state and state of the resource, check, run, check, run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
+from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
+from ansible_collections.clouddb.control.tests.unit.support.resource_task import SHOP, task, writes
+from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
+
+BRANCHES = f"/projects/{SHOP}/branches"
+DEV = {"module": "branch", "name": "dev"}
+COMPUTE = {"module": "compute", "branch": "dev"}
+USER = {"module": "database_user", "branch": "dev", "name": "app"}
+DATABASE = {"module": "database", "branch": "dev", "name": "orders", "owner": "app"}
+RESTORE = {"module": "branch_restore", "name": "dev"}
+
+# The resource that is there before: its tasks, or what is done to it by the service's API.
+PREPARED: dict[str, list[dict[str, Any]]] = {
+    "nothing": [],
+    "dev": [DEV],
+    "dev, expiring": [{**DEV, "expires_at": "7d"}],
+    "dev, protected": [{**DEV, "protected": True}],
+    "dev with a child": [DEV, {**DEV, "name": "kid", "parent": "dev"}],
+    "dev and backup": [DEV, {**DEV, "name": "backup"}],
+    "dev, suspended": [DEV, {**COMPUTE, "state": "suspended"}],
+    "dev, being suspended": [DEV, {**COMPUTE, "state": "suspended", "wait": False}],
+    "dev, being started": [DEV, {**COMPUTE, "state": "suspended"}, {**COMPUTE, "state": "started", "wait": False}],
+    "dev, unfinished": [{**DEV, "wait": False}],
+    "user": [DEV, USER],
+    "user, unfinished": [DEV, {**USER, "wait": False}],
+    "database": [DEV, USER, DATABASE],
+}
+SCENARIOS: list[tuple[str, dict[str, Any], str | None]] = [
+    # What is there, the task, and the option or the kind of its refusal.
+    *((there, DEV, None) for there in ("nothing", "dev", "dev, unfinished")),
+    *((there, {**DEV, "state": "absent"}, None) for there in ("nothing", "dev", "dev, unfinished")),
+    *((there, {**DEV, "protected": True}, None) for there in ("nothing", "dev", "dev, unfinished")),
+    *((there, {**DEV, "default": True}, None) for there in ("nothing", "dev", "dev, unfinished")),
+    ("dev", {**DEV, "expires_at": "7d"}, None),
+    ("dev, expiring", {**DEV, "expires_at": "never"}, None),
+    ("dev", {**DEV, "new_name": "demo"}, None),
+    ("dev and backup", {**DEV, "new_name": "backup"}, "new_name"),
+    ("dev, protected", {**DEV, "state": "absent"}, "refused"),
+    ("dev, protected", {**DEV, "expires_at": "7d"}, "expires_at"),
+    ("dev, expiring", {**DEV, "protected": True}, "protected"),
+    ("dev, expiring", {**DEV, "default": True}, "default"),
+    ("dev, expiring", {**DEV, "name": "kid", "parent": "dev"}, "parent"),
+    ("nothing", {**DEV, "name": "main", "expires_at": "7d"}, "expires_at"),
+    ("nothing", {**DEV, "name": "main", "state": "absent"}, "refused"),
+    *(
+        (there, {**COMPUTE, "state": state}, None)
+        for there in ("dev", "dev, suspended", "dev, being suspended", "dev, being started")
+        for state in ("started", "suspended", "restarted")
+    ),
+    ("dev", {**COMPUTE, "max_cu": 4}, None),
+    ("dev", {**COMPUTE, "type": "read_only"}, None),
+    ("dev", {**COMPUTE, "state": "absent"}, None),
+    ("dev", {**COMPUTE, "min_cu": 8}, "min_cu"),
+    ("dev", {**COMPUTE, "min_cu": 4, "max_cu": 1}, "min_cu"),
+    *((there, USER, None) for there in ("dev", "user", "user, unfinished")),
+    *((there, {**USER, "update_password": "always"}, None) for there in ("dev", "user")),
+    *((there, {**USER, "state": "absent"}, None) for there in ("dev", "user")),
+    *((there, DATABASE, None) for there in ("user", "database")),
+    ("database", {**DATABASE, "owner": "clouddb_owner"}, None),
+    ("database", {**DATABASE, "state": "absent"}, None),
+    ("dev", RESTORE, None),
+    ("dev", {**RESTORE, "timestamp": "1s", "preserve_as": "dev-before"}, None),
+    ("dev and backup", {**RESTORE, "preserve_as": "backup"}, "preserve_as"),
+    ("nothing", {"module": "project", "name": "new"}, None),
+    ("nothing", {"module": "project", "name": "shop", "history_retention": "3d"}, None),
+    ("nothing", {"module": "project", "name": "shop", "state": "absent"}, None),
+]
+
+
+def outcome(client: Client, check_mode: bool, options: dict[str, Any]) -> Any:
+    """What has to agree: whether the task reports C(changed), and the names of the diff's fields; or what is refused."""
+    try:
+        result = task(client, check_mode=check_mode, **options)
+    except ClouddbError as error:
+        return error.details.get("option") or error.kind
+    return (result["changed"], {side: sorted(fields) for side, fields in result["diff"].items()})
+
+
+@pytest.mark.parametrize("wait", [True, False], ids=["wait", "no wait"])
+@pytest.mark.parametrize(
+    ("there", "options", "refusal"),
+    SCENARIOS,
+    ids=[f"{there}: {' '.join(map(str, options.values()))}" for there, options, _refusal in SCENARIOS],
+)
+def test_they_agree(
+    sandbox: Sandbox, client: Client, there: str, options: dict[str, Any], refusal: str | None, wait: bool
+) -> None:
+    for prepared in PREPARED[there]:
+        task(client, **prepared)
+    if "unfinished" not in there and "being" not in there:
+        sandbox.advance(30)
+    before = len(writes(sandbox))
+    for run in range(2):
+        planned = outcome(client, True, {**options, "wait": wait})
+        assert len(writes(sandbox)) == before or run
+        assert outcome(client, False, {**options, "wait": wait}) == planned
+        if refusal:
+            assert planned == refusal
+        # Time passes between the runs, in which unfinished work ends.
+        sandbox.advance(30)
+
+
+def test_a_deletion_under_way_is_over_for_both(sandbox: Sandbox, client: Client) -> None:
+    task(client, **DEV)
+    sandbox.fault("lingering_deletion", seconds=20)
+    task(client, **DEV, state="absent", wait=False)
+    assert outcome(client, True, {**DEV, "state": "absent"}) == outcome(client, False, {**DEV, "state": "absent"})
+    planned = task(client, check_mode=True, **DEV)
+    assert (planned["changed"], planned["branch"]["id"]) == (True, None)
+
+
+@pytest.mark.parametrize("options", [DEV, {**DEV, "protected": True}, {**DEV, "default": True}])
+def test_a_creation_that_failed_fails_the_task(sandbox: Sandbox, client: Client, options: dict[str, Any]) -> None:
+    sandbox.plan((0, "scheduling"), (1, "failed"), action="create_branch")
+    assert outcome(client, False, DEV) == "wait_failed"
+    planned = task(client, check_mode=True, **options)
+    assert (planned["changed"], ["has failed" in each for each in planned["warnings"]]) == (False, [True])
+    assert outcome(client, False, options) == "wait_failed"
+
+
+def test_the_plan_has_no_fields_of_the_request(sandbox: Sandbox, client: Client) -> None:
+    planned = task(client, check_mode=True, **DEV)
+    assert planned["branch"] == {"id": None, "name": "dev"}
+    task(client, **DEV)
+    planned = task(client, check_mode=True, **RESTORE, timestamp="1s", preserve_as="dev-before")
+    assert not {"source_branch_id", "source_timestamp", "preserve_under_name"} & planned["branch"].keys()

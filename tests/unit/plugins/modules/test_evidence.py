@@ -1,0 +1,184 @@
+# Copyright (c) clouddb.control contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What shows that an action was carried out whose response was lost, and what does not."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+from typing import Any
+
+import pytest
+
+from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
+from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
+from ansible_collections.clouddb.control.plugins.module_utils._resources import waiting
+from ansible_collections.clouddb.control.tests.unit.support.api_request_task import task as api_request
+from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
+from ansible_collections.clouddb.control.tests.unit.support.resource_task import SHOP, failing, task, writes
+from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
+
+PROJECT = f"/projects/{SHOP}"
+ACTIONS: dict[str, dict[str, Any]] = {
+    "reset_password": {"module": "database_user", "branch": "dev", "name": "app", "update_password": "always"},
+    "restore": {"module": "branch_restore", "name": "dev", "preserve_as": "dev-before", "timestamp": "1s"},
+    "restart": {"module": "compute", "branch": "dev", "state": "restarted"},
+    "suspend": {"module": "compute", "branch": "dev", "state": "suspended"},
+}
+
+
+@pytest.fixture(autouse=True)
+def dev(sandbox: Sandbox, client: Client) -> str:
+    """The id of a branch with a compute and a user."""
+    branch = task(client, "branch", name="dev")["branch"]["id"]
+    task(client, "database_user", branch="dev", name="app")
+    sandbox.advance(5)
+    return str(branch)
+
+
+def work_of_others(sandbox: Sandbox, branch_id: str, path: str) -> None:
+    """Operations about the same branch that the task has not started."""
+    if path == "restart":
+        sandbox.api(
+            "POST", f"{PROJECT}/branches/{branch_id}/databases", {"database": {"name": "x", "owner_name": "app"}}
+        )
+    else:
+        computes = sandbox.api("GET", f"{PROJECT}/endpoints")["endpoints"]
+        [compute] = [each["id"] for each in computes if each["branch_id"] == branch_id]
+        sandbox.api("POST", f"{PROJECT}/endpoints/{compute}/{'restart' if path == 'suspend' else 'suspend'}")
+
+
+@pytest.mark.parametrize("path", ACTIONS)
+@pytest.mark.parametrize("wait", [True, False])
+def test_the_operations_of_others_do_not(sandbox: Sandbox, client: Client, dev: str, path: str, wait: bool) -> None:
+    """As in https://github.com/cyrilgdn/terraform-provider-postgresql/issues/557"""
+    work_of_others(sandbox, dev, path)
+    sandbox.fault("status", status=502, method="POST", path=f"*/{path}")
+    failure = failing(client, **ACTIONS[path], wait=wait)
+    assert (failure["kind"], failure["status"]) == ("unknown_outcome", 502)
+
+
+@pytest.mark.parametrize("path", ACTIONS)
+@pytest.mark.parametrize("wait", [True, False])
+@pytest.mark.parametrize("late", [True, False])
+def test_the_resource_does(sandbox: Sandbox, client: Client, path: str, wait: bool, late: bool) -> None:
+    if late:
+        sandbox.fault("late_operations", seconds=90)
+    sandbox.fault("lost_answer", method="POST", path=f"*/{path}")
+    result = task(client, **ACTIONS[path], wait=wait)
+    assert (result["changed"], len([line for line in writes(sandbox) if line.endswith(path)])) == (True, 1)
+    assert "was lost" in result["warnings"][0]
+
+
+def test_an_error_after_a_write_says_that_something_has_changed(sandbox: Sandbox, client: Client) -> None:
+    sandbox.fault("status", status=401, method="GET", path="*/roles", skip=1, times=None)
+    with pytest.raises(ClouddbError) as error:
+        task(client, "database_user", branch="dev", name="new")
+    assert error.value.as_result()["changed"] is True
+
+
+def test_a_deletion_is_not_repeated_for_a_list_that_became_incomplete(sandbox: Sandbox, client: Client) -> None:
+    sandbox.api("POST", "/projects", {"project": {"name": "other"}})
+    sandbox.advance(60)
+    other = next(each["id"] for each in sandbox.api("GET", "/projects")["projects"] if each["name"] == "other")
+    sandbox.fault("unavailable_projects", ids=[other], times=None)
+    assert failing(client, module="project", name="shop", state="absent")["kind"] == "incomplete_list"
+    assert failing(client, module="project", name="other", state="absent")["kind"] == "incomplete_list"
+    assert failing(client, module="branch", name="x")["kind"] == "incomplete_list"
+    before = len(writes(sandbox))
+    assert task(client, "project", name=None, id=SHOP, state="absent")["changed"] is True
+    assert writes(sandbox)[before:] == [f"DELETE {PROJECT}"]
+
+
+class TestTime:
+    """The timeout counts from the start of the task."""
+
+    @pytest.mark.parametrize("check_mode", [True, False])
+    @pytest.mark.parametrize("name", ["branch", "compute", "database", "database_user", "branch_restore"])
+    def test_look_ups_count(
+        self,
+        sandbox: Sandbox,
+        client: Client,
+        clock: FakeClock,
+        monkeypatch: pytest.MonkeyPatch,
+        name: str,
+        check_mode: bool,
+    ) -> None:
+        monkeypatch.setattr(waiting, "LAST_POLL_SECONDS", 1.0)
+        options = {**EACH_MODULE[name], "timeout": 10}
+        sandbox.fault("status", status=429, retry_after=60, method="GET", times=None)
+        began = clock.elapsed
+        with pytest.raises(ClouddbError):
+            task(client, name, check_mode=check_mode, **options)
+        assert clock.elapsed - began <= 12
+        assert len(writes(sandbox)) == 2
+
+    def test_what_is_not_ready_is_waited_for(self, sandbox: Sandbox, client: Client) -> None:
+        """As the service's own test client does: the request was not carried out."""
+        answer = {"message": "branch not ready yet", "code": ""}
+        fault = {"status": 422, "body": answer, "method": "POST", "path": "*/databases"}
+        sandbox.fault("status", **fault, times=3)
+        assert task(client, "database", branch="dev", name="orders", owner="app")["changed"] is True
+        sandbox.fault("status", **fault, times=None)
+        failure = failing(client, module="database", branch="dev", name="later", owner="app", timeout=10)
+        assert failure["kind"] == "locked"
+
+
+EACH_MODULE: dict[str, dict[str, Any]] = {
+    "branch": {"name": "new"},
+    "compute": {"branch": "dev", "max_cu": 4},
+    "database": {"branch": "dev", "name": "orders", "owner": "app"},
+    "database_user": {"branch": "dev", "name": "other"},
+    "branch_restore": {"name": "dev"},
+}
+
+
+def test_a_user_whose_name_the_service_changes_is_an_error_at_once(
+    sandbox: Sandbox, client: Client, clock: FakeClock
+) -> None:
+    """As in https://github.com/vercel/terraform-provider-vercel/issues/76"""
+    sandbox.fault("normalized_name", lower_case=True, path="*/roles")
+    began = clock.elapsed
+    failure = failing(client, module="database_user", branch="dev", name="AppUser")
+    assert (failure["kind"], clock.elapsed - began < 5) == ("no_match", True)
+
+
+@pytest.mark.parametrize("value", [{}, [], {"a": {}}, {"a": []}, [{}]])
+def test_what_is_empty_selects_nothing(sandbox: Sandbox, client: Client, value: Any) -> None:
+    with pytest.raises(ClouddbError) as error:
+        api_request(client, "DELETE", path="projects/{id}", find={"list": "projects", "match": {"settings": value}})
+    assert (error.value.kind, writes(sandbox)[2:]) == ("invalid_option", [])
+
+
+def test_one_deletion_of_many_is_a_change(sandbox: Sandbox, client: Client, clock: FakeClock) -> None:
+    """Each of these hosts has seen the branch, and sends its deletion."""
+    hosts = [Client(client.connection, clock.clock) for _ in range(6)]
+    barrier = Barrier(len(hosts))
+
+    def delete(host: Client) -> bool:
+        barrier.wait(10)
+        return bool(task(host, "branch", name="dev", state="absent")["changed"])
+
+    with ThreadPoolExecutor(len(hosts)) as pool:
+        assert sum(pool.map(delete, hosts)) == 1
+
+
+def test_of_projects_that_hosts_create_at_once_one_stays(sandbox: Sandbox, client: Client, clock: FakeClock) -> None:
+    hosts = [Client(client.connection, clock.clock) for _ in range(6)]
+    barrier = Barrier(len(hosts))
+
+    def create(host: Client) -> dict[str, Any] | str:
+        barrier.wait(10)
+        try:
+            return task(host, "project", name="dup")
+        except ClouddbError as error:
+            return error.kind
+
+    with ThreadPoolExecutor(len(hosts)) as pool:
+        results = [*pool.map(create, hosts)]
+    sandbox.advance(60)
+    created = [each["id"] for each in sandbox.api("GET", "/projects?limit=100")["projects"] if each["name"] == "dup"]
+    assert len(created) == 1
+    done = [each for each in results if isinstance(each, dict)]
+    assert {each["project"]["id"] for each in done} == {*created}
+    assert [each["changed"] for each in done].count(True) == 1
