@@ -7,8 +7,8 @@ Reads from standard input, as JSON, what is wanted:
 - `state`: `started`, `stopped` or `absent`
 - `check`: whether to change nothing
 - `dir` and `virtualenv`: directories. The virtual environment is `venv` in `dir` by default
-- for a start: `host`, `port` (0: that of the last start, or any free port), `speed`, `timeout`, `exit_with`, `seed` (a text; empty: none), `files` (of the
-  server: path to content) and `requirements` (of the server, a list; empty: they are installed already)
+- for a start: `host`, `port` (0: that of the last start, or any free port), `speed`, `timeout`, `exit_with`, `lock`, `seed` (a text; empty: none), `files` (of
+  the server: path to content) and `requirements` (of the server, a list; empty: they are installed already)
 
 Prints as JSON: `changed` (with `check`, whether anything would be), `problem` (null, or why the wanted state is not reached), and while the sandbox
 is running `pid`, `base_url`, `api_key`, `api_key_file` and `is_seed_applied` (whether the account was created from the seed, or none is given).
@@ -51,7 +51,16 @@ FILES = (
     # What a killed process leaves, see the server's atomic_file.py.
     *(".api_key.????????", ".ready.json.????????", ".seed.sha256.????????"),
 )
-DEFAULTS = {"host": "127.0.0.1", "port": 0, "speed": 1, "timeout": 30, "exit_with": 0, "seed": "", "requirements": []}
+DEFAULTS = {
+    "host": "127.0.0.1",
+    "port": 0,
+    "speed": 1,
+    "timeout": 30,
+    "exit_with": 0,
+    "lock": "branch",
+    "seed": "",
+    "requirements": [],
+}
 
 Wanted = dict[str, Any]
 
@@ -385,6 +394,7 @@ def start(sandbox: Sandbox, wanted: Wanted) -> None:
         *("--port", str(port_of(sandbox, wanted))),
         *("--speed", str(wanted["speed"])),
         *("--exit-with", str(wanted["exit_with"])),
+        *("--lock", wanted["lock"]),
     ]
     previous = ready_file(sandbox)
     with sandbox.log.open("ab") as log:

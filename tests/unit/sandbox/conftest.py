@@ -62,7 +62,17 @@ class Service:
         return self.request("POST", f"projects/{PROJECT}/branches/{branch_id}/databases", json=body)
 
     def default_branch(self):
-        return self.ok("GET", f"projects/{PROJECT}/branches")["branches"][0]["id"]
+        return next(branch["id"] for branch in self.branches() if branch["default"])
+
+    def branches(self):
+        """The branches of the project, oldest first."""
+        params = {"sort_by": "created_at", "sort_order": "asc"}
+        return self.ok("GET", f"projects/{PROJECT}/branches", params=params)["branches"]
+
+    def create_role(self, name="app"):
+        """Create a role that owns nothing on the default branch."""
+        self.ok("POST", f"projects/{PROJECT}/branches/{self.default_branch()}/roles", json={"role": {"name": name}})
+        self.advance(5)
 
     def operation(self, operation):
         path = f"projects/{operation['project_id']}/operations/{operation['id']}"

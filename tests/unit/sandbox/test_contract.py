@@ -71,7 +71,7 @@ class TestApiKeys:
         """api.md: "`key_name` (string, required)"."""
         for body in (None, {}, [], "deploy", {"key_name": None}, {"key_name": 7}, {"key_name": ""}, {"name": "deploy"}):
             response = service.request("POST", "api_keys", json=body)
-            assert (response.status_code, response.json()["code"]) == (400, "BAD_REQUEST"), body
+            assert (response.status_code, response.json()["code"]) == (400, ""), body
         assert len(service.keys()) == 1
 
     @pytest.mark.parametrize(
@@ -346,8 +346,8 @@ class TestDependentRequests:
             service.request("DELETE", f"projects/{PROJECT}"),
         ]
         for response in refusals:
-            assert (response.status_code, response.json()["code"]) == (423, "LOCKED")
-            assert "unfinished" in response.json()["message"]
+            assert (response.status_code, response.json()["code"]) == (423, "")
+            assert "running conflicting operations" in response.json()["message"]
         assert len(service.operations()) == 2
         # Other branches are not locked.
         assert service.create_database(service.default_branch()).status_code == 201
@@ -377,7 +377,7 @@ class TestDependentRequests:
             ("POST", f"projects/{PROJECT}/branches/br-x/roles", {"role": {}}),
         ):
             response = service.request(method, path, json=body)
-            assert (response.status_code, response.json()["code"]) == (400, "BAD_REQUEST"), (method, path, body)
+            assert (response.status_code, response.json()["code"]) == (400, ""), (method, path, body)
             assert response.json()["message"].startswith("body.")
 
 
@@ -416,7 +416,7 @@ class TestErrors:
                     target = path.format(**{**known, unknown: each})
                     response = service.request(method.upper(), target, params=names, json=BODIES.get(last))
                     assert response.status_code == (204 if is_gone else 404), (method, target)
-                    assert is_gone or response.json()["code"] == "NOT_FOUND"
+                    assert is_gone or response.json()["code"] == ""
         assert len(service.operations()) == 2
 
     def test_body_and_request_id(self, service):
@@ -430,7 +430,7 @@ class TestErrors:
 
     def test_unsupported_method_gets_405(self, service):
         response = service.request("PUT", f"projects/{PROJECT}")
-        assert (response.status_code, response.json()["code"]) == (405, "METHOD_NOT_ALLOWED")
+        assert (response.status_code, response.json()["code"]) == (405, "")
         assert response.headers["Allow"] == "DELETE, GET, PATCH"
 
     @pytest.mark.parametrize(
@@ -444,7 +444,7 @@ class TestErrors:
     def test_a_body_that_is_not_json_or_not_declared_as_json_gets_400(self, service, body, content_type, message):
         """As curl sends it without a header. The message names the header."""
         response = service.request("POST", "api_keys", data=body, headers={"Content-Type": content_type})
-        assert (response.status_code, response.json()["code"]) == (400, "BAD_REQUEST")
+        assert (response.status_code, response.json()["code"]) == (400, "")
         assert message in response.json()["message"]
 
     def test_internal_error_gets_500(self, serve, tmp_path):
@@ -453,7 +453,7 @@ class TestErrors:
         with sqlite3.connect(tmp_path / "sandbox.sqlite") as db:
             db.execute("ALTER TABLE projects RENAME TO lost")
         response = service.get("projects")
-        assert (response.status_code, response.json()["code"]) == (500, "INTERNAL_SERVER_ERROR")
+        assert (response.status_code, response.json()["code"]) == (500, "")
         assert response.headers["X-Request-ID"] == response.json()["request_id"]
 
     def test_date_header_follows_the_clock(self, service):

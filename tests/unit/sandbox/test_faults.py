@@ -13,6 +13,8 @@ from urllib.parse import urlsplit
 import pytest
 import requests
 
+from clouddb_sandbox.rules import ORG_ID_REQUIRED
+
 PROJECT = "wispy-lake-12345678"
 BRANCHES = f"projects/{PROJECT}/branches"
 MAX_WAIT = 60  # seconds; enough for a busy machine
@@ -245,6 +247,7 @@ class TestFaultRules:
 
 
 def names(service, path=BRANCHES, field="branches", **params):
+    params = {"sort_by": "created_at", "sort_order": "asc", **params}
     return [item["name"] for item in service.ok("GET", path, params=params)[field]]
 
 
@@ -315,7 +318,7 @@ class TestLingeringDeletion:
         create(service, "preview")
         service.advance(5)
         assert states(service) == {"main": "ready", "preview": "ready"}
-        service.ok("DELETE", f"{BRANCHES}/{service.ok('GET', BRANCHES)['branches'][1]['id']}")
+        service.ok("DELETE", f"{BRANCHES}/{service.branches()[1]['id']}")
         service.advance(5)
 
     def test_running_operations(self, service):
@@ -338,11 +341,12 @@ class TestLingeringDeletion:
 
     def test_other_objects(self, service):
         """A database, a role, a compute and a project."""
+        service.create_role()
         branch = service.create_finished_branch()
         compute = service.ok("GET", f"{branch}/endpoints")["endpoints"][0]["id"]
         paths = [
             f"{branch}/databases/clouddb",
-            f"{branch}/roles/clouddb_owner",
+            f"{branch}/roles/app",
             f"projects/{PROJECT}/endpoints/{compute}",
         ]
         service.fault("lingering_deletion", seconds=60, operations="empty", times=None)
@@ -473,6 +477,6 @@ def test_require_org_id(serve):
     service.fault("require_org_id")
     for params in ({}, {"org_id": ""}, {"search": "shop"}):
         response = service.get("projects", **params)
-        assert (response.status_code, response.json()["message"]) == (400, "org_id is required")
+        assert (response.status_code, response.json()["message"]) == (400, ORG_ID_REQUIRED)
     assert names(service, "projects", "projects", org_id="org-1") == ["shop"]
     assert service.ok("POST", "projects", json={"project": {}})

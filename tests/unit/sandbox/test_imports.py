@@ -11,7 +11,7 @@ from pathlib import Path
 PACKAGE = Path(__file__).resolve().parents[3] / "roles" / "sandbox" / "files" / "clouddb_sandbox"
 # Lowest first: basics, models, the database, the domain, HTTP, and the server.
 LAYERS = (
-    "atomic_file clock identifiers lifecycle lock paths rewriting settings",
+    "atomic_file clock identifiers lifecycle lock paths rewriting rules settings",
     "rate_limit request_models response_models responses seed_models",
     "operation_plans pagination store",
     "branches computes connections databases keys operations platform_activity projects roles seed_loader",

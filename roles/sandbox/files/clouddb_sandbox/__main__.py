@@ -50,6 +50,12 @@ def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
         type=float,
         help="sandbox seconds per real second (default: the stored speed, or 1 in a new database)",
     )
+    parser.add_argument(
+        "--lock",
+        choices=("branch", "project"),
+        default="branch",
+        help="what an unfinished operation locks (default: %(default)s)",
+    )
     parser.add_argument("--exit-with", type=int, default=0, help="id of a process; the sandbox ends when it has ended")
     return parser.parse_args(arguments)
 
@@ -105,6 +111,7 @@ def serve(options: argparse.Namespace, should_end: Callable[[], bool]) -> None:
         seed=None if seed is None else parse_seed(options.seed, seed),
         seed_checksum=None if seed is None else hashlib.sha256(seed).hexdigest(),
         speed=options.speed,
+        lock=options.lock,
     )
     with bind_socket(options.host, options.port) as listener:
         host, port = listener.getsockname()[:2]

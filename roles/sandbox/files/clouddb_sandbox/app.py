@@ -19,7 +19,13 @@ from starlette.routing import compile_path
 from . import keys
 from .fault_injection import FaultInjectionMiddleware
 from .faults import RequireOrgIdFault
-from .middleware import AuthenticationMiddleware, EncodedPathMiddleware, RateLimitMiddleware, RequestLogMiddleware
+from .middleware import (
+    AuthenticationMiddleware,
+    BodyLimitMiddleware,
+    EncodedPathMiddleware,
+    RateLimitMiddleware,
+    RequestLogMiddleware,
+)
 from .responses import error_response
 from .routes import account, api_keys, branches, computes, connections, control, databases, operations, projects, roles
 from .seed_loader import load_seed
@@ -34,6 +40,7 @@ MIDDLEWARE = (
     RequestLogMiddleware,
     AuthenticationMiddleware,
     RateLimitMiddleware,
+    BodyLimitMiddleware,
     FaultInjectionMiddleware,
     EncodedPathMiddleware,
 )
@@ -88,7 +95,7 @@ def create_app(settings: Settings) -> FastAPI:
 
 
 def open_store(settings: Settings, seed: Seed) -> Store:
-    store = Store(settings.database, settings.speed)
+    store = Store(settings.database, settings.speed, settings.lock)
     with store.transaction() as tx:
         if store.is_new:
             create_tables(tx, settings.seed_checksum)
@@ -109,7 +116,8 @@ async def handle_http_exception(request: Request, error: Exception) -> Response:
         return error_response(request.scope, 405, message, {"Allow": allowed})
     if error.status_code == 404 and "endpoint" not in request.scope:
         return error_response(request.scope, 404, f"path {request.url.path} not found")
-    return error_response(request.scope, error.status_code, str(error.detail), error.headers)
+    code = getattr(error, "code", "")
+    return error_response(request.scope, error.status_code, str(error.detail), error.headers, code)
 
 
 async def handle_validation_error(request: Request, error: Exception) -> JSONResponse:

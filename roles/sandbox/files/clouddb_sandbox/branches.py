@@ -12,9 +12,9 @@ from fastapi import HTTPException
 
 from . import databases, identifiers, lifecycle, operations, projects, roles
 from .clock import SECOND, format_optional, format_timestamp, to_microseconds
-from .pagination import encode_cursor, select_page
+from .pagination import decode_keys, encode_keys
 from .request_models import BranchChanges, BranchRestoreRequest, DefaultBranch, NewBranch
-from .response_models import Branch, BranchListResponse, NextPagination, Operation
+from .response_models import Branch, BranchListResponse, NextPagination, Operation, RestrictedAction
 from .responses import unique_name
 from .store import Transaction
 
@@ -22,6 +22,9 @@ DEFAULT_BRANCH = "main"
 DEFAULT_DATABASE = "clouddb"
 DEFAULT_ROLE = "clouddb_owner"
 MAX_LIFETIME = 30 * 86400 * SECOND
+RESTRICTED_ACTIONS = [
+    RestrictedAction(name=name, reason="the branch is protected") for name in ("restore", "delete-rw-endpoint")
+]
 
 
 def insert_default(
@@ -61,6 +64,9 @@ def insert(tx: Transaction, parent: Branch, fields: NewBranch) -> Branch:
     )
     branch = update(tx, branch, fields)
     copy_content(tx, parent.id, branch.id, time)
+    if parent.protected:
+        for role in roles.list_all(tx, branch.id):
+            roles.set_password(tx, role, roles.generate_password())
     return branch
 
 
@@ -92,7 +98,9 @@ def time_in_history(tx: Transaction, source: Branch, timestamp: datetime | None,
         raise HTTPException(422, "a timestamp and an LSN are mutually exclusive")
     time = to_microseconds(timestamp) if timestamp else tx.now
     project = tx.db.execute("SELECT * FROM projects WHERE id = ?", (source.project_id,)).fetchone()
-    if not max(project["created_at"], tx.now - project["history_retention_seconds"] * SECOND) <= time <= tx.now:
+    created_at = tx.db.execute("SELECT created_at FROM branches WHERE id = ?", (source.id,)).fetchone()["created_at"]
+    begins_at = max(project["created_at"], created_at, tx.now - project["history_retention_seconds"] * SECOND)
+    if timestamp and not begins_at <= time <= tx.now:
         raise HTTPException(422, f"the history of branch {source.id} does not contain {timestamp}")
     return time
 
@@ -107,14 +115,34 @@ def copy_content(tx: Transaction, source_id: str, branch_id: str, time: int) -> 
         )
 
 
-def list_page(tx: Transaction, project_id: str, cursor: str | None, limit: int) -> BranchListResponse:
-    """Return a page of a project's branches, oldest first. Raises a 404 error if the project does not exist."""
+def list_page(
+    tx: Transaction,
+    project_id: str,
+    *,
+    search: str | None,
+    sort_by: str,
+    sort_order: str,
+    cursor: str | None,
+    limit: int,
+) -> BranchListResponse:
+    """Return a page of a project's branches. Raises a 404 error if the project does not exist."""
     projects.get(tx, project_id)
-    rows = select_page(tx, "branch_states", ["project_id = ?"], [project_id], cursor, limit + 1, "ASC")
-    following = encode_cursor(rows[limit - 1]) if len(rows) > limit else None
+    conditions, values = ["project_id = ?"], [project_id]
+    if search:
+        conditions.append("(instr(lower(name), lower(?)) OR instr(lower(id), lower(?)))")
+        values += [search, search]
+    if cursor is not None:
+        conditions.append(f"({sort_by}, seq) {'<' if sort_order == 'desc' else '>'} (?, ?)")
+        values += decode_keys(cursor)
+    rows = tx.db.execute(
+        f"SELECT * FROM branch_states WHERE {' AND '.join(conditions)}"
+        f" ORDER BY {sort_by} {sort_order}, seq {sort_order} LIMIT ?",
+        [*values, limit + 1],
+    ).fetchall()
+    following = encode_keys(rows[limit - 1][sort_by], rows[limit - 1]["seq"]) if len(rows) > limit else None
     return BranchListResponse(
         branches=[from_row(row, tx.now) for row in rows[:limit]],
-        pagination=NextPagination(next=following, sort_by="created_at", sort_order="asc"),
+        pagination=NextPagination(next=following, sort_by=sort_by, sort_order=sort_order),
     )
 
 
@@ -172,7 +200,10 @@ def update(tx: Transaction, branch: Branch, changes: BranchChanges) -> Branch:
             raise HTTPException(422, "expires_at must be in the future, and at most 30 days ahead")
         if expires_at and children_of(tx, branch):
             raise HTTPException(422, f"branch {branch.id} cannot expire: it has children")
-        tx.db.execute("UPDATE branches SET expires_at = ? WHERE id = ?", (expires_at, branch.id))
+        ttl_seconds = round((expires_at - tx.now) / SECOND) if expires_at else None
+        tx.db.execute(
+            "UPDATE branches SET expires_at = ?, ttl_seconds = ? WHERE id = ?", (expires_at, ttl_seconds, branch.id)
+        )
     changed = get(tx, branch.project_id, branch.id)
     if changed.expires_at and (changed.default or changed.protected):
         raise HTTPException(422, f"branch {branch.id} cannot expire: it is protected or the project's default branch")
@@ -208,12 +239,15 @@ def restore(tx: Transaction, branch: Branch, source: Branch, fields: BranchResto
 
     The previous state, and the children, can become those of another branch.
     """
+    if branch.protected:
+        raise HTTPException(422, f"branch {branch.id} cannot be restored: it is protected")
     time = time_in_history(tx, source, fields.source_timestamp, fields.source_lsn)
     is_own = source.id == branch.id
     if is_own and not (fields.source_timestamp or fields.source_lsn):
         raise HTTPException(422, "source_timestamp or source_lsn is required: the branch is its own source")
     if not fields.preserve_under_name and (is_own or children_of(tx, branch)):
         raise HTTPException(422, "preserve_under_name is required: the branch has children, or is its own source")
+    passwords = [roles.get(tx, branch.id, role.name) for role in roles.list_all(tx, branch.id) if source.protected]
     kept = None
     if fields.preserve_under_name:
         kept = insert_row(tx, branch.project_id, fields.preserve_under_name, parent_id=branch.parent_id).id
@@ -225,14 +259,17 @@ def restore(tx: Transaction, branch: Branch, source: Branch, fields: BranchResto
             tx.db.execute(f"DELETE FROM {table} WHERE branch_id = ?", (branch.id,))
     origin = kept if is_own and kept else source.id
     copy_content(tx, origin, branch.id, time)
+    for role in passwords:
+        roles.set_password(tx, role, role.password)
     tx.db.execute(
         "UPDATE branches SET parent_id = ?, parent_timestamp = ?, parent_lsn = ?, init_source = 'parent-data',"
-        " last_reset_at = ?, updated_at = ? WHERE id = ?",
+        " last_reset_at = ?, expires_at = ? + ttl_seconds * 1000000, updated_at = ? WHERE id = ?",
         (
             # A root branch that is restored from its own history remains one.
             None if is_own and branch.parent_id is None else origin,
             time if fields.source_timestamp else None,
             fields.source_lsn,
+            tx.now,
             tx.now,
             tx.unique_time(),
             branch.id,
@@ -253,7 +290,9 @@ def state_of(row: sqlite3.Row, now: int) -> tuple[str, int]:
     if row["creation_timeline"] is None:
         return "ready", row["created_at"]
     creation = lifecycle.state_at(json.loads(row["creation_timeline"]), row["creation_started_at"], now)
-    return ("ready", creation.updated_at) if creation.status == "finished" else ("init", row["creation_started_at"])
+    if creation.status == "finished":
+        return "ready", creation.updated_at
+    return "resetting" if row["last_reset_at"] else "init", row["creation_started_at"]
 
 
 def from_row(row: sqlite3.Row, now: int) -> Branch:
@@ -271,6 +310,9 @@ def from_row(row: sqlite3.Row, now: int) -> Branch:
         expires_at=format_optional(row["expires_at"]),
         last_reset_at=format_optional(row["last_reset_at"]),
         current_state=state,
+        pending_state="ready" if state in ("init", "resetting") else None,
+        restricted_actions=RESTRICTED_ACTIONS if row["protected"] else None,
+        ttl_interval_seconds=row["ttl_seconds"],
         state_changed_at=format_timestamp(state_changed_at),
         created_at=format_timestamp(row["created_at"]),
         updated_at=format_timestamp(row["updated_at"]),

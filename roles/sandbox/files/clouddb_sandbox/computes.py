@@ -10,14 +10,16 @@ import sqlite3
 from fastapi import HTTPException
 
 from . import identifiers, lifecycle, operations, platform_activity, projects
-from .clock import format_timestamp
+from .clock import format_optional, format_timestamp
 from .request_models import ComputeChanges, NewCompute
 from .response_models import DEFAULT_COMPUTE_UNITS, Branch, Endpoint, Operation
+from .rules import MAX_AUTOSCALING_RANGE
 from .store import Transaction
 
 READ_WRITE = NewCompute(type="read_write")
 SELECT = (
-    "SELECT endpoints.*, proxy_host, region_id, provisioner, timeline, operations.created_at AS change_started_at"
+    "SELECT endpoints.*, proxy_host, region_id, provisioner, timeline, operations.created_at AS change_started_at,"
+    " operations.action AS change_action"
     " FROM endpoints JOIN projects ON projects.id = endpoints.project_id LEFT JOIN operations ON operations.id = change_id"
 )
 
@@ -32,11 +34,12 @@ def insert(
     """Insert a compute for the branch, last used now. Raises a 409 error if the branch has its read_write compute already."""
     if options.type == "read_write" and find_read_write(tx, branch.id):
         raise HTTPException(409, f"branch {branch.id} has a read_write compute already")
+    defaults = projects.get(tx, branch.project_id).default_endpoint_settings
     endpoint_id, created_at = endpoint_id or identifiers.endpoint_id(), created_at or tx.unique_time()
     tx.db.execute(
-        "INSERT INTO endpoints (id, project_id, branch_id, options, created_at, updated_at, last_used_at, step)"
-        " VALUES (?, ?, ?, ?, ?, ?, 0, 0)",
-        (endpoint_id, branch.project_id, branch.id, options_of({}, options), created_at, created_at),
+        "INSERT INTO endpoints (id, project_id, branch_id, options, created_at, updated_at, started_at, last_used_at, step)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, 0, 0)",
+        (endpoint_id, branch.project_id, branch.id, options_of(defaults, options), *[created_at] * 3),
     )
     platform_activity.record_use(tx, endpoint_id)
     return get(tx, branch.project_id, endpoint_id)
@@ -45,16 +48,22 @@ def insert(
 def create(tx: Transaction, branch: Branch, options: NewCompute = READ_WRITE) -> tuple[Endpoint, Operation]:
     """Insert a compute, and start it. It is in the state `init` until then."""
     endpoint = insert(tx, branch, options).model_copy(update={"current_state": "init"})
+    tx.db.execute("UPDATE endpoints SET started_at = NULL WHERE id = ?", (endpoint.id,))
     started = start(tx, endpoint)
     return get(tx, branch.project_id, endpoint.id), started
 
 
 def options_of(stored: dict[str, object], changes: ComputeChanges) -> str:
     """Return the options with the changes, as they are stored. Raises a 422 error if the limits contradict each other."""
-    options = {**stored, **changes.model_dump(exclude={"branch_id", "region_id"}, exclude_none=True)}
+    settings = {name: stored[name] for name in stored if name not in ("pg_settings", "pgbouncer_settings")}
+    options = {**settings, **changes.model_dump(exclude={"branch_id", "region_id"}, exclude_none=True)}
     limits = [options.get(f"autoscaling_limit_{name}_cu", DEFAULT_COMPUTE_UNITS) for name in ("min", "max")]
     if limits != sorted(limits):
         raise HTTPException(422, "autoscaling_limit_min_cu must not exceed autoscaling_limit_max_cu")
+    if limits[1] - limits[0] > MAX_AUTOSCALING_RANGE:
+        raise HTTPException(
+            422, f"the autoscaling limits must not differ by more than {MAX_AUTOSCALING_RANGE} compute units"
+        )
     return json.dumps(options)
 
 
@@ -108,6 +117,8 @@ def from_row(row: sqlite3.Row, now: int) -> Endpoint:
     state = "idle" if platform_activity.is_suspended(row["step"]) else "active"
     if row["timeline"] and not lifecycle.is_finished(json.loads(row["timeline"]), row["change_started_at"], now):
         state = row["state"]
+    times = {name: row[name] for name in ("started_at", "suspended_at")}
+    times.update([change] if (change := platform_activity.finished_change(row, now)) else [])
     return Endpoint(
         **json.loads(row["options"]),
         id=row["id"],
@@ -118,6 +129,9 @@ def from_row(row: sqlite3.Row, now: int) -> Endpoint:
         region_id=row["region_id"],
         provisioner=row["provisioner"],
         current_state=state,
+        last_active=format_timestamp(row["last_used_at"]),
+        started_at=format_optional(times["started_at"]),
+        suspended_at=format_optional(times["suspended_at"]),
         created_at=format_timestamp(row["created_at"]),
         updated_at=format_timestamp(row["updated_at"]),
     )
@@ -147,23 +161,13 @@ def start_operation(tx: Transaction, action: str, endpoint: Endpoint) -> Operati
 def start(tx: Transaction, endpoint: Endpoint) -> Operation:
     """Start the compute. It is active when the operation is finished."""
     platform_activity.record_use(tx, endpoint.id)
-    record_time(tx, endpoint, "started_at")
     return change_state(tx, "start_compute", endpoint)
 
 
 def suspend(tx: Transaction, endpoint: Endpoint) -> Operation:
     """Suspend the compute. It is idle when the operation is finished."""
     platform_activity.record_suspension(tx, endpoint.id)
-    record_time(tx, endpoint, "suspended_at")
     return change_state(tx, "suspend_compute", endpoint)
-
-
-def record_time(tx: Transaction, endpoint: Endpoint, field: str) -> None:
-    """Record that a request has started or suspended the compute now."""
-    tx.db.execute(
-        "UPDATE endpoints SET options = json_set(options, ?, ?) WHERE id = ?",
-        (f"$.{field}", format_timestamp(tx.unique_time()), endpoint.id),
-    )
 
 
 def restart(tx: Transaction, endpoint: Endpoint) -> list[Operation]:

@@ -44,6 +44,7 @@ from .middleware import Middleware
 from .paths import BASE_PATH, is_below
 from .responses import error_response
 from .rewriting import omit_operations, process, read_body, replace_name, replay_body, rewrite
+from .rules import ORG_ID_REQUIRED
 from .store import Lingering
 
 HTML_PAGE = "<!DOCTYPE html>\n<html><head><title>Sign in</title></head><body><h1>Please sign in</h1></body></html>\n"
@@ -78,7 +79,7 @@ class FaultInjectionMiddleware(Middleware):
                 case RequireOrgIdFault():
                     # A key of the organization implies it.
                     if not state["key"].org_id and "org_id" not in parse_qs(scope["query_string"].decode("latin-1")):
-                        app = error_response(scope, 400, "org_id is required")
+                        app = error_response(scope, 400, ORG_ID_REQUIRED)
                 case ListLagFault() | LateOperationsFault():
                     old = await run_in_threadpool(self.sandbox.store.snapshot)
                     faults.lags.append(Lag(now + int(fault.seconds * SECOND), lagging_paths(fault, scope), old))

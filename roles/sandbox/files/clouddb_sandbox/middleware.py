@@ -24,8 +24,12 @@ from .clock import SECOND
 from .keys import Scope as KeyScope
 from .paths import BASE_PATH, CONTROL_PATH, is_below
 from .responses import error_response
+from .rewriting import read_body, replay_body
+from .rules import ACCOUNT_PATHS, NOT_FOR_ORGANIZATIONS, OUTSIDE_THE_PROJECT
 from .state import SandboxState
 
+# Far above any body of the API.
+MAX_BODY = 1_048_576
 REQUEST_ID = re.compile(r"[\x21-\x7e]{1,200}")
 
 log = logging.getLogger("clouddb_sandbox")
@@ -89,7 +93,7 @@ class RequestLogMiddleware(Middleware):
 class AuthenticationMiddleware(Middleware):
     """Responds 401 unless the request has a valid bearer key, on every path (api.md, "Authentication").
 
-    Responds 404 if the key is limited to a project that the path is not below. Sets `key` of the state.
+    Responds 404 where the key's scope does not reach. Sets `key` of the state.
     """
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -98,8 +102,8 @@ class AuthenticationMiddleware(Middleware):
         if key is None:
             message = "the API key is missing, invalid or revoked"
             app = error_response(scope, 401, message, {"WWW-Authenticate": "Bearer"})
-        elif not is_allowed(key, scope["path"]):
-            app = error_response(scope, 404, "the API key is limited to another project")
+        elif problem := refusal(key, scope["path"]):
+            app = error_response(scope, 404, problem)
         scope["state"]["key"] = key
         await app(scope, receive, send)
 
@@ -116,11 +120,26 @@ class AuthenticationMiddleware(Middleware):
             return key
 
 
-def is_allowed(key: KeyScope, path: str) -> bool:
-    """Return whether a key may be used for this path."""
-    if key.project_id is None or not is_below(BASE_PATH, path) or path == f"{BASE_PATH}/users/me/organizations":
-        return True
-    return is_below(f"{BASE_PATH}/projects/{key.project_id}", path)
+def refusal(key: KeyScope, path: str) -> str | None:
+    """Return why a key may not be used for this path: it is limited to a project, or belongs to an organization."""
+    if key.project_id is not None and not is_below(f"{BASE_PATH}/projects/{key.project_id}", path):
+        return f'{OUTSIDE_THE_PROJECT}; subject_project_id:"{key.project_id}"'
+    if key.org_id is not None and any(is_below(BASE_PATH + account, path) for account in ACCOUNT_PATHS):
+        return NOT_FOR_ORGANIZATIONS
+    return None
+
+
+class BodyLimitMiddleware(Middleware):
+    """Responds 413 to a request whose body is too large, without reading more of it than that."""
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        app, length = self.app, Headers(scope=scope).get("content-length")
+        if length is None:
+            body = await read_body(receive, MAX_BODY)
+            receive, length = replay_body(body, receive), str(len(body))
+        if not length.isdecimal() or int(length) > MAX_BODY:
+            app = error_response(scope, 413, f"the body has more than {MAX_BODY} bytes", {"Connection": "close"})
+        await app(scope, receive, send)
 
 
 class EncodedPathMiddleware(Middleware):

@@ -14,6 +14,7 @@ from .clock import format_timestamp
 from .lifecycle import DEFAULT_TIMELINES, ERROR_STATUSES, Timeline, completion_time, state_at
 from .pagination import pagination_of, select_page
 from .response_models import Operation, OperationListResponse
+from .rules import LOCKED
 from .store import Transaction
 
 DEFAULT_ERROR = "the operation failed"
@@ -119,16 +120,14 @@ def list_page(tx: Transaction, project_id: str, cursor: str | None, limit: int) 
 def refuse_if_locked(tx: Transaction, project_id: str, branch_id: str | None = None) -> None:
     """Raise a 423 error while an operation that a request started on the branch, or in the project, is unfinished.
 
+    If the sandbox locks projects, any operation of the project counts.
+
     The platform's own operations do not lock: the result of a playbook must not depend on when they start.
     """
     unfinished = tx.db.execute(
-        "SELECT id, action FROM operations WHERE project_id = :project AND (:branch IS NULL OR branch_id = :branch)"
+        "SELECT 1 FROM operations WHERE project_id = :project AND (:branch IS NULL OR branch_id = :branch)"
         " AND (completed_at IS NULL OR completed_at > :now) AND NOT by_platform LIMIT 1",
-        {"project": project_id, "branch": branch_id, "now": tx.now},
+        {"project": project_id, "branch": None if tx.lock == "project" else branch_id, "now": tx.now},
     ).fetchone()
     if unfinished:
-        raise HTTPException(
-            423,
-            f"operation {unfinished['id']} ({unfinished['action']}) is unfinished;"
-            " wait for it, then send this request again",
-        )
+        raise HTTPException(423, LOCKED)

@@ -8,10 +8,12 @@ fraction, which distinguishes items with the same `created_at`. Its `:` and `+` 
 
 from __future__ import annotations
 
+import base64
+import json
 import re
 import sqlite3
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any
 
 from fastapi import HTTPException
 
@@ -37,6 +39,26 @@ def decode_cursor(cursor: str) -> tuple[int, int]:
         raise HTTPException(400, f"cursor: {error}") from error
 
 
+def encode_keys(value: str | int, seq: int) -> str:
+    """Return an opaque cursor: the sort key of the last item, and its sequence number."""
+    return base64.urlsafe_b64encode(json.dumps([value, seq]).encode()).decode()
+
+
+def decode_keys(cursor: str) -> list[Any]:
+    """Return what encode_keys() got. Raises a 400 error if the cursor is not of it."""
+    try:
+        value, seq = json.loads(base64.urlsafe_b64decode(cursor))
+        if (
+            isinstance(value, (str, int))
+            and isinstance(seq, int)
+            and all(-(2**63) <= number < 2**63 for number in (seq, value) if isinstance(number, int))
+        ):
+            return [value, seq]
+    except (ValueError, TypeError):
+        pass
+    raise HTTPException(400, f"cursor: {cursor!r} is not a cursor of this API. Send it as it came.")
+
+
 def select_page(
     tx: Transaction,
     table: str,
@@ -44,15 +66,14 @@ def select_page(
     values: list[Any],
     cursor: str | None,
     limit: int,
-    order: Literal["ASC", "DESC"] = "DESC",
 ) -> list[sqlite3.Row]:
     """Return one page of a table."""
     if cursor is not None:
-        conditions = [*conditions, f"(created_at, seq) {'<' if order == 'DESC' else '>'} (?, ?)"]
+        conditions = [*conditions, "(created_at, seq) < (?, ?)"]
         values = [*values, *decode_cursor(cursor)]
     where = " AND ".join(conditions)
     return tx.db.execute(
-        f"SELECT * FROM {table} WHERE {where} ORDER BY created_at {order}, seq {order} LIMIT ?", [*values, limit]
+        f"SELECT * FROM {table} WHERE {where} ORDER BY created_at DESC, seq DESC LIMIT ?", [*values, limit]
     ).fetchall()
 
 

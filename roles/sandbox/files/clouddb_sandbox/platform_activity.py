@@ -11,12 +11,14 @@ happens.
 from __future__ import annotations
 
 import json
+import sqlite3
 
-from . import operations
+from . import lifecycle, operations
 from .clock import SECOND
 from .store import Transaction
 
 ACTIONS = ("suspend_compute", "check_availability", "start_compute")
+TIME_OF_ACTION = {"suspend_compute": "suspended_at", "start_compute": "started_at"}
 # Seconds after the suspension.
 OFFSETS = (0, 3300, 6900)
 DEFAULT_TIMEOUT = 300
@@ -56,10 +58,35 @@ def schedule(tx: Transaction, endpoint_id: str, last_used_at: int, step: int) ->
     """Record the next step of the compute, which determines its state from now on."""
     timeout = timeout_of(tx, endpoint_id)
     next_step_at = None if timeout < 0 else step_of_cycle(last_used_at, step, timeout)[0]
+    record_finished_change(tx, endpoint_id)
     tx.db.execute(
         "UPDATE endpoints SET last_used_at = ?, step = ?, next_step_at = ?, change_id = NULL WHERE id = ?",
         (last_used_at, step, next_step_at, endpoint_id),
     )
+
+
+def finished_change(row: sqlite3.Row, now: int) -> tuple[str, int] | None:
+    """Return what the compute's last change was, started_at or suspended_at, and when it was finished, if it is."""
+    if row["timeline"] is None:
+        return None
+    change = lifecycle.state_at(json.loads(row["timeline"]), row["change_started_at"], now)
+    name = "suspended_at" if row["change_action"] == "suspend_compute" else "started_at"
+    return (name, change.updated_at) if change.status == "finished" else None
+
+
+def record_finished_change(tx: Transaction, endpoint_id: str) -> None:
+    """Keep when the compute's last change was finished, before another one takes its place."""
+    row = tx.db.execute(
+        "SELECT timeline, action AS change_action, operations.created_at AS change_started_at"
+        " FROM endpoints JOIN operations ON operations.id = change_id WHERE endpoints.id = ?",
+        (endpoint_id,),
+    ).fetchone()
+    if row and (change := finished_change(row, tx.now)):
+        record_time(tx, endpoint_id, *change)
+
+
+def record_time(tx: Transaction, endpoint_id: str, name: str, time: int) -> None:
+    tx.db.execute(f"UPDATE endpoints SET {name} = ? WHERE id = ?", (time, endpoint_id))
 
 
 def catch_up(tx: Transaction) -> None:
@@ -68,7 +95,7 @@ def catch_up(tx: Transaction) -> None:
         "SELECT * FROM endpoints WHERE next_step_at <= ? ORDER BY next_step_at, id", (tx.now,)
     ).fetchall()
     for row in due:
-        timeout = timeout_of(tx, row["id"])
+        timeout, times = timeout_of(tx, row["id"]), dict[str, int]()
         complete_cycles = (tx.now - row["last_used_at"]) // ((timeout + OFFSETS[-1]) * SECOND)
         step = max(row["step"], complete_cycles * len(ACTIONS) - MAX_STEPS)
         while (next_step := step_of_cycle(row["last_used_at"], step, timeout))[0] <= tx.now:
@@ -81,5 +108,8 @@ def catch_up(tx: Transaction) -> None:
                 endpoint_id=row["id"],
                 platform_time=started_at,
             )
+            times[TIME_OF_ACTION.get(action, "")] = started_at
             step += 1
         schedule(tx, row["id"], row["last_used_at"], step)
+        for name in times.keys() - {""}:
+            record_time(tx, row["id"], name, times[name])

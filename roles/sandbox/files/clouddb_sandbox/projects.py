@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from typing import Any
 
@@ -12,13 +13,16 @@ from fastapi import HTTPException
 
 from . import identifiers
 from .clock import MAX_TIME, SECOND, format_timestamp
-from .pagination import pagination_of, select_page
+from .pagination import select_page
 from .request_models import ProjectChanges
-from .response_models import ORGANIZATION_ID, Project, ProjectDetails, ProjectListResponse
+from .response_models import ORGANIZATION_ID, Pagination, Project, ProjectDetails, ProjectListResponse
+from .rules import NO_ROUTE, REGIONS
 from .store import Transaction
 
 CONSUMPTION_PERIOD = 30 * 86400 * SECOND
 DEFAULT_REGION = "aws-eu-central-1"
+# Wider than the pattern of the document: a seed may have other ids.
+PROJECT_ID = re.compile(r"[A-Za-z0-9._-]{1,200}")
 
 
 def insert(tx: Transaction, fields: dict[str, Any]) -> str:
@@ -51,6 +55,24 @@ def insert(tx: Transaction, fields: dict[str, Any]) -> str:
     return project_id
 
 
+def require_region(region_id: str | None) -> None:
+    """Raise a 422 error unless new projects can have this region."""
+    if region_id is not None and region_id not in REGIONS:
+        raise HTTPException(422, f"region {region_id} is not available; use one of {', '.join(REGIONS)}")
+
+
+def organizations(tx: Transaction) -> list[str]:
+    """Return the organizations of the account: its own, and those that the seed's projects belong to."""
+    rows = tx.db.execute("SELECT DISTINCT org_id FROM projects WHERE org_id != ? ORDER BY org_id", (ORGANIZATION_ID,))
+    return [ORGANIZATION_ID, *(row["org_id"] for row in rows)]
+
+
+def require_organization(tx: Transaction, org_id: str | None) -> None:
+    """Raise a 404 error unless the account has this organization."""
+    if org_id and org_id not in organizations(tx):
+        raise HTTPException(404, f"organization {org_id} not found")
+
+
 def list_page(
     tx: Transaction,
     *,
@@ -61,8 +83,12 @@ def list_page(
     limit: int,
 ) -> ProjectListResponse:
     """Return a page of the account's projects. Unavailable projects are omitted and reported by id."""
+    require_organization(tx, org_id)
     conditions = ["deleted_at IS NULL"]
     values: list[Any] = []
+    if cursor is not None:
+        conditions.append("(created_at, seq) < (SELECT created_at, seq FROM projects WHERE id = ?)")
+        values.append(known_cursor(tx, cursor))
     if search:
         conditions.append("(instr(lower(name), lower(?)) OR instr(lower(id), lower(?)))")
         values += [search, search]
@@ -72,12 +98,19 @@ def list_page(
     if unavailable_ids:
         conditions.append(f"id NOT IN ({', '.join('?' * len(unavailable_ids))})")
         values += unavailable_ids
-    rows = select_page(tx, "projects", conditions, values, cursor, limit)
+    rows = select_page(tx, "projects", conditions, values, None, limit)
     return ProjectListResponse(
         projects=[Project(**fields_of(row)) for row in rows],
         unavailable_project_ids=unavailable_ids or None,
-        pagination=pagination_of(rows),
+        pagination=Pagination(cursor=rows[-1]["id"]) if rows else None,
     )
+
+
+def known_cursor(tx: Transaction, cursor: str) -> str:
+    """Return the cursor, which is the id of a project, even a deleted one. Raises a 400 error if it is none."""
+    if not tx.db.execute("SELECT 1 FROM projects WHERE id = ?", (cursor,)).fetchone():
+        raise HTTPException(400, f"cursor: {cursor!r} is not a cursor of this API. Send it as it came.")
+    return cursor
 
 
 def fields_of(row: sqlite3.Row) -> dict[str, Any]:
@@ -94,6 +127,8 @@ def fields_of(row: sqlite3.Row) -> dict[str, Any]:
 
 
 def get(tx: Transaction, project_id: str) -> ProjectDetails:
+    if not PROJECT_ID.fullmatch(project_id):
+        raise HTTPException(404, NO_ROUTE)
     row = tx.db.execute("SELECT * FROM projects WHERE id = ? AND deleted_at IS NULL", (project_id,)).fetchone()
     if row is None:
         raise HTTPException(404, f"project {project_id} not found")
@@ -113,7 +148,9 @@ def require_known(tx: Transaction, project_id: str) -> None:
 
 def update(tx: Transaction, project: ProjectDetails, changes: ProjectChanges) -> None:
     """Change the fields that are not None, and those of the settings that are given."""
-    settings = json.dumps({**project.settings, **(changes.settings or {})})
+    settings = json.dumps(
+        {**project.settings, **(changes.settings.model_dump(exclude_none=True) if changes.settings else {})}
+    )
     given = changes.default_endpoint_settings
     defaults = {**project.default_endpoint_settings, **(given.model_dump(exclude_none=True) if given else {})}
     tx.db.execute(
@@ -124,7 +161,9 @@ def update(tx: Transaction, project: ProjectDetails, changes: ProjectChanges) ->
 
 
 def delete(tx: Transaction, project_id: str) -> None:
-    """Delete a project and its branches. The row is kept, for the project's operations."""
+    """Delete a project and its branches. The row is kept, for the project's operations. Raises a 422 error if a branch is protected."""
+    if tx.db.execute("SELECT 1 FROM branches WHERE project_id = ? AND protected", (project_id,)).fetchone():
+        raise HTTPException(422, f"project {project_id} cannot be deleted: it has a protected branch")
     deleted_at = tx.unique_time()
     tx.delete(project_id, "UPDATE projects SET deleted_at = ? WHERE id = ?", deleted_at, project_id)
     tx.delete(project_id, "DELETE FROM branches WHERE project_id = ?", project_id)

@@ -12,6 +12,8 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 # The range of an SQLite integer.
 MAX_INTEGER = 2**63 - 1
 MAX_HISTORY_RETENTION = 30 * 86400
+# Deeper than any body of the API, and far from what Python's parsers can process.
+MAX_DEPTH = 50
 
 HeaderValue = Annotated[str, Field(pattern=r"^([\x21-\x7e\x80-\xff]+([ \t]+[\x21-\x7e\x80-\xff]+)*)?$")]
 HistoryRetention = Annotated[int, Field(ge=0, le=MAX_HISTORY_RETENTION)]
@@ -37,8 +39,23 @@ def one_of(*choices: str) -> AfterValidator:
     return AfterValidator(check)
 
 
+def check_depth(body: Any) -> None:
+    """Raise ValueError if lists and objects are nested too deeply."""
+    level = [body]
+    for _level in range(MAX_DEPTH):
+        nested = [value for value in level if isinstance(value, (dict, list))]
+        level = [child for value in nested for child in (value.values() if isinstance(value, dict) else value)]
+        if not level:
+            return
+    raise ValueError(f"the body is nested more than {MAX_DEPTH} levels deep")
+
+
+Id = Annotated[str, Field(pattern=r"^[a-z0-9-]{1,60}$")]
+Quantity = Annotated[int, Field(ge=0, le=MAX_INTEGER)]
+
+
 class RequestModel(BaseModel):
-    """Base class of the API's request bodies. Types are not converted; unknown fields are ignored."""
+    """Base class of the API's request bodies. Types are not converted; unknown fields are dropped."""
 
     model_config = ConfigDict(strict=True)
 
@@ -46,6 +63,7 @@ class RequestModel(BaseModel):
     @classmethod
     def check_json(cls, body: Any) -> Any:
         """Reject NaN, Infinity and lone surrogates, which Python's parser accepts. Turn 7.0 into an integer, as JSON does."""
+        check_depth(body)
         text = json.dumps(body, ensure_ascii=False, allow_nan=False, default=str)
         text.encode()
         return json.loads(text, parse_float=parse_number)
@@ -67,10 +85,54 @@ class ApiKeyCreateRequest(RequestModel):
 
 
 class OrgApiKeyCreateRequest(ApiKeyCreateRequest):
-    project_id: str | None = None
+    project_id: Id | None = None
+
+
+class Quota(RequestModel):
+    active_time_seconds: Quantity | None = None
+    compute_time_seconds: Quantity | None = None
+    written_data_bytes: Quantity | None = None
+    data_transfer_bytes: Quantity | None = None
+    logical_size_bytes: Quantity | None = None
+
+
+class AllowedIps(RequestModel):
+    ips: list[str] | None = None
+    protected_branches_only: bool | None = None
+
+
+class MaintenanceWindow(RequestModel):
+    weekdays: list[int]
+    start_time: str
+    end_time: str
+
+
+class PreloadLibraries(RequestModel):
+    use_defaults: bool | None = None
+    enabled_libraries: list[str] | None = None
+
+
+class ProjectSettings(RequestModel):
+    quota: Quota | None = None
+    allowed_ips: AllowedIps | None = None
+    enable_logical_replication: bool | None = None
+    maintenance_window: MaintenanceWindow | None = None
+    block_public_connections: bool | None = None
+    block_vpc_connections: bool | None = None
+    audit_log_level: Literal["base", "extended", "full"] | None = None
+    hipaa: bool | None = None
+    preload_libraries: PreloadLibraries | None = None
+
+
+class ComputeSettings(RequestModel):
+    pg_settings: dict[str, str] | None = None
+    pgbouncer_settings: dict[str, str] | None = None
+    preload_libraries: PreloadLibraries | None = None
 
 
 class DefaultComputeSettings(RequestModel):
+    pg_settings: dict[str, str] | None = None
+    pgbouncer_settings: dict[str, str] | None = None
     autoscaling_limit_min_cu: ComputeUnits | None = None
     autoscaling_limit_max_cu: ComputeUnits | None = None
     suspend_timeout_seconds: SuspendTimeout | None = None
@@ -86,9 +148,9 @@ class NewProject(RequestModel):
     name: Name | None = None
     region_id: NonEmptyString | None = None
     pg_version: int | None = Field(default=None, ge=14, le=18)
-    org_id: NonEmptyString | None = None
+    org_id: Id | None = None
     history_retention_seconds: HistoryRetention | None = None
-    settings: dict[str, Any] | None = None
+    settings: ProjectSettings | None = None
     default_endpoint_settings: DefaultComputeSettings | None = None
     branch: DefaultBranch = DefaultBranch()
 
@@ -100,7 +162,7 @@ class ProjectCreateRequest(RequestModel):
 class ProjectChanges(RequestModel):
     name: Name | None = None
     history_retention_seconds: HistoryRetention | None = None
-    settings: dict[str, Any] | None = None
+    settings: ProjectSettings | None = None
     default_endpoint_settings: DefaultComputeSettings | None = None
 
 
@@ -115,7 +177,7 @@ class ComputeChanges(RequestModel):
     autoscaling_limit_min_cu: ComputeUnits | None = None
     autoscaling_limit_max_cu: ComputeUnits | None = None
     suspend_timeout_seconds: SuspendTimeout | None = None
-    settings: dict[str, Any] | None = None
+    settings: ComputeSettings | None = None
     disabled: bool | None = None
     pooler_enabled: bool | None = None
 

@@ -89,7 +89,19 @@ class Organization(BaseModel):
 
 
 class OrganizationListResponse(BaseModel):
-    organizations: list[Organization] = [Organization()]
+    organizations: list[Organization]
+
+
+class Region(BaseModel):
+    region_id: str
+    name: str
+    default: bool
+    geo_lat: str = ""
+    geo_long: str = ""
+
+
+class RegionListResponse(BaseModel):
+    regions: list[Region]
 
 
 class User(BaseModel):
@@ -161,6 +173,13 @@ class Operation(BaseModel):
     updated_at: str
 
 
+class RestrictedAction(BaseModel):
+    """An action that is refused for the branch now, and why."""
+
+    name: str
+    reason: str
+
+
 class Branch(BaseModel):
     id: str
     project_id: str
@@ -174,7 +193,10 @@ class Branch(BaseModel):
     expires_at: str | None = None
     last_reset_at: str | None = None
     current_state: str
+    pending_state: str | None = None
     state_changed_at: str
+    ttl_interval_seconds: int | None = None
+    restricted_actions: list[RestrictedAction] | None = None
     creation_source: str = "console"
     cpu_used_sec: int = 0
     active_time_seconds: int = 0
@@ -206,9 +228,10 @@ class Endpoint(BaseModel):
     pooler_mode: str = "transaction"
     passwordless_access: bool = True
     settings: dict[str, Any] = {}
-    creation_source: str = "console"
+    last_active: str | None = None
     started_at: str | None = None
     suspended_at: str | None = None
+    creation_source: str = "console"
     created_at: str
     updated_at: str
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from http import HTTPStatus
 
 from fastapi import HTTPException
 from fastapi.responses import JSONResponse
@@ -16,11 +15,17 @@ from starlette.types import Scope
 from .response_models import ErrorResponse
 
 
-def error_response(scope: Scope, status: int, message: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
-    try:
-        code = HTTPStatus(status).name
-    except ValueError:
-        code = ""
+class LimitExceeded(HTTPException):
+    """A limit of the account, which has a published code."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__(422, f"{kind} limit exceeded")
+        self.code = f"{kind.upper().replace(' ', '_')}_LIMIT_EXCEEDED"
+
+
+def error_response(
+    scope: Scope, status: int, message: str, headers: Mapping[str, str] | None = None, code: str = ""
+) -> JSONResponse:
     body = ErrorResponse(message=message, code=code, request_id=scope["state"]["request_id"])
     return JSONResponse(body.model_dump(), status, headers=headers)
 

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -25,9 +26,10 @@ async def process(app: ASGIApp, scope: Scope, receive: Receive) -> tuple[Message
     return messages[0], b"".join(message.get("body", b"") for message in messages[1:])
 
 
-async def read_body(receive: Receive) -> bytes:
+async def read_body(receive: Receive, limit: float = math.inf) -> bytes:
+    """Return the body of the request, or a part of it that is longer than the limit."""
     body = b""
-    while (message := await receive())["type"] == "http.request":
+    while len(body) <= limit and (message := await receive())["type"] == "http.request":
         body += message.get("body", b"")
         if not message.get("more_body"):
             break

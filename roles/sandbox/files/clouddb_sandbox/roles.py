@@ -12,6 +12,7 @@ from fastapi import HTTPException
 from .clock import format_timestamp
 from .response_models import Role, RoleWithPassword
 from .responses import unique_name
+from .rules import MAX_ROLE_NAME_BYTES, PROTECTED_ROLE_NAMES, PROTECTED_ROLE_PREFIX
 from .store import Transaction
 
 
@@ -20,7 +21,11 @@ def generate_password() -> str:
 
 
 def insert(tx: Transaction, branch_id: str, name: str, created_at: int | None = None) -> RoleWithPassword:
-    """Insert a role with a random password. Raises a 409 error if the name exists."""
+    """Insert a role with a random password. Raises a 409 error if the name exists, and a 422 error if no role may have it."""
+    if name in PROTECTED_ROLE_NAMES or name.startswith(PROTECTED_ROLE_PREFIX):
+        raise HTTPException(422, f"the role name {name} is protected")
+    if len(name.encode()) > MAX_ROLE_NAME_BYTES:
+        raise HTTPException(422, f"a role name cannot exceed {MAX_ROLE_NAME_BYTES} bytes")
     created_at = created_at or tx.unique_time()
     with unique_name(f"branch {branch_id}", "role", name):
         tx.db.execute(
@@ -50,15 +55,20 @@ def get(tx: Transaction, branch_id: str, name: str) -> RoleWithPassword:
 
 def reset_password(tx: Transaction, role: Role) -> RoleWithPassword:
     """Replace the role's password by a new random one. Roles of other branches keep theirs."""
-    tx.db.execute(
-        "UPDATE roles SET password = ?, updated_at = ? WHERE branch_id = ? AND name = ?",
-        (generate_password(), tx.unique_time(), role.branch_id, role.name),
-    )
+    set_password(tx, role, generate_password())
     return get(tx, role.branch_id, role.name)
 
 
+def set_password(tx: Transaction, role: Role, password: str) -> None:
+    """Change the password of the branch's role of this name, if it has one."""
+    tx.db.execute(
+        "UPDATE roles SET password = ?, updated_at = ? WHERE branch_id = ? AND name = ?",
+        (password, tx.unique_time(), role.branch_id, role.name),
+    )
+
+
 def delete(tx: Transaction, role: Role) -> None:
-    """Delete a role. Raises a 422 error if it owns a database (https://neon.com/docs/manage/roles, Delete a role)."""
+    """Delete a role. Raises a 422 error if it owns a database."""
     rows = tx.db.execute(
         "SELECT name FROM databases WHERE branch_id = ? AND owner_name = ?", (role.branch_id, role.name)
     )

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 
 @dataclass(frozen=True)
@@ -19,3 +19,5 @@ class Settings:
     seed_checksum: str | None = None
     speed: float | None = None
     """Sandbox seconds per real second; None keeps the stored speed, which is 1 in a new database."""
+    lock: Literal["branch", "project"] = "branch"
+    """What an unfinished operation locks for most writes."""

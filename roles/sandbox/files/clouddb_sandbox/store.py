@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from .clock import SECOND, Clock, system_time
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 
 # Times are integers: microseconds of sandbox time. `seq` orders rows with the same time.
 SCHEMA = (
@@ -41,12 +41,13 @@ SCHEMA = (
         name TEXT NOT NULL, created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL,
         is_default INTEGER NOT NULL DEFAULT 0, protected INTEGER NOT NULL DEFAULT 0, expires_at INTEGER,
         init_source TEXT NOT NULL DEFAULT 'parent-data', parent_timestamp INTEGER, parent_lsn TEXT,
-        last_reset_at INTEGER, creation_id TEXT, UNIQUE (project_id, name))""",
+        last_reset_at INTEGER, ttl_seconds INTEGER, creation_id TEXT, UNIQUE (project_id, name))""",
     # `state` is that before the operation `change_id`, until it is finished; then, `step` tells the state.
     """CREATE TABLE endpoints (
         id TEXT PRIMARY KEY, project_id TEXT NOT NULL REFERENCES projects (id),
         branch_id TEXT NOT NULL REFERENCES branches (id) ON DELETE CASCADE, options TEXT NOT NULL,
         created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, state TEXT, change_id TEXT,
+        started_at INTEGER, suspended_at INTEGER,
         last_used_at INTEGER NOT NULL, step INTEGER NOT NULL, next_step_at INTEGER)""",
     "CREATE INDEX endpoints_next ON endpoints (next_step_at)",
     """CREATE TABLE databases (
@@ -95,6 +96,7 @@ class Transaction:
     clock: Clock
     now: int
     lingering: Lingering | None
+    lock: str
 
     def unique_time(self) -> int:
         """Return a time for a change. It is later than that of every previous change, also after a restart."""
@@ -133,9 +135,13 @@ def create_tables(tx: Transaction, seed_checksum: str | None) -> None:
 class Store:
     """One connection behind one lock, because a sandbox has few clients and short transactions."""
 
-    def __init__(self, path: Path, speed: float | None) -> None:
-        """Open the database. `speed` applies to a new one at once, so that a stopped clock never runs during setup."""
+    def __init__(self, path: Path, speed: float | None, lock: str = "branch") -> None:
+        """Open the database. `speed` applies to a new one at once, so that a stopped clock never runs during setup.
+
+        `lock` says what an unfinished operation locks: its `branch`, or the `project`.
+        """
         self.lingering: Lingering | None = None
+        self.lock = lock
         self._lock = threading.Lock()
         self._db = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
         self._db.row_factory = sqlite3.Row
@@ -191,7 +197,7 @@ class Store:
         with self._lock:
             self._db.execute("BEGIN IMMEDIATE")
             try:
-                yield Transaction(self._db, self.clock, self.clock.now(), self.lingering)
+                yield Transaction(self._db, self.clock, self.clock.now(), self.lingering, self.lock)
             except BaseException:
                 self._db.execute("ROLLBACK")
                 raise

@@ -74,14 +74,15 @@ def test_the_error_names_the_organizations_of_the_key(
 ) -> None:
     sandbox.fault("require_org_id")
     failed = result(module, sandbox, **options)
-    advice = f"Set org_id or CLOUDDB_ORG_ID to one of: {organization['id']} ({organization['name']})."
+    advice = f"Set org_id or CLOUDDB_ORG_ID to one of: {organization['id']} ({organization['name']}), org-2 (org-2)."
     assert (failed["failure"]["status"], failed["msg"].count(advice)) == (400, 1)
 
 
 def test_the_error_stays_if_the_organizations_cannot_be_fetched(sandbox: Sandbox) -> None:
     sandbox.fault("require_org_id")
     sandbox.fault("status", status=403, path="/users/me/organizations")
-    assert result(project_info, sandbox)["msg"] == "GET /projects returned 400 Bad Request: org_id is required."
+    refused = "org_id is required, you can find it on your organization settings page."
+    assert result(project_info, sandbox)["msg"] == f"GET /projects returned 400 Bad Request: {refused}"
 
 
 @pytest.mark.parametrize("module, options", BY_NAME)

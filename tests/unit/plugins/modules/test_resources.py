@@ -44,7 +44,7 @@ def listed(sandbox: Sandbox, module: str) -> list[str]:
         branches += f"/{default['id']}"
     path, field = {
         "project": ("/projects", "projects"),
-        "branch": (branches, "branches"),
+        "branch": (f"{branches}?sort_by=created_at&sort_order=asc", "branches"),
         "database": (f"{branches}/databases", "databases"),
         "database_user": (f"{branches}/roles", "roles"),
     }[module]

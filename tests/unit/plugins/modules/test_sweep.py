@@ -17,6 +17,7 @@ from ansible_collections.clouddb.control.tests.unit.support.scripted_client impo
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import reply
 
 BRANCHES = f"/projects/{SHOP}/branches"
+OLDEST_FIRST = "?sort_by=created_at&sort_order=asc"
 ALL_OLD = {"module": "branch", "name_pattern": "pr-*", "state": "absent"}
 ANY_AGE = {**ALL_OLD, "older_than": 0}
 
@@ -37,7 +38,7 @@ def create(sandbox: Sandbox, name: str, **fields: Any) -> str:
 
 
 def listed(sandbox: Sandbox) -> list[str]:
-    return [branch["name"] for branch in sandbox.api("GET", BRANCHES)["branches"]]
+    return [branch["name"] for branch in sandbox.api("GET", BRANCHES + OLDEST_FIRST)["branches"]]
 
 
 def names(result: dict[str, Any]) -> list[str]:
@@ -206,7 +207,7 @@ def test_the_end_of_the_time_stops_the_sweep(sandbox: Sandbox, client: Client, i
 def test_a_list_with_an_odd_branch_deletes_nothing(
     sandbox: Sandbox, client: Client, ids: dict[str, str], odd: dict[str, Any], check_mode: bool
 ) -> None:
-    branches = sandbox.api("GET", BRANCHES)["branches"]
+    branches = sandbox.api("GET", BRANCHES + OLDEST_FIRST)["branches"]
     body = {"branches": [*branches[:-1], {**branches[-1], **odd}]}
     sandbox.fault("status", status=200, method="GET", path=BRANCHES, body=body, times=None)
     failure = failing(client, check_mode=check_mode, **{**ALL_OLD, "name_pattern": "*"})
@@ -214,7 +215,7 @@ def test_a_list_with_an_odd_branch_deletes_nothing(
 
 
 def test_branches_whose_parents_form_a_circle_stay(sandbox: Sandbox, client: Client, ids: dict[str, str]) -> None:
-    branches = sandbox.api("GET", BRANCHES)["branches"][1:]
+    branches = sandbox.api("GET", BRANCHES + OLDEST_FIRST)["branches"][1:]
     circle: dict[str, Any] = dict(zip(("pr-1", "pr-2"), (ids["pr-2"], ids["pr-1"])))
     body = {"branches": [{**each, "parent_id": circle.get(each["name"])} for each in branches]}
     sandbox.fault("status", status=200, method="GET", path=BRANCHES, body=body)
@@ -224,7 +225,7 @@ def test_branches_whose_parents_form_a_circle_stay(sandbox: Sandbox, client: Cli
 def test_an_empty_parent_is_none(sandbox: Sandbox, client: Client, ids: dict[str, str]) -> None:
     branches = [
         {**each, "parent_id": empty}
-        for each, empty in zip(sandbox.api("GET", BRANCHES)["branches"], ({}, [], "", None))
+        for each, empty in zip(sandbox.api("GET", BRANCHES + OLDEST_FIRST)["branches"], ({}, [], "", None))
     ]
     sandbox.fault("status", status=200, method="GET", path=BRANCHES, body={"branches": branches})
     assert names(task(client, **ALL_OLD)) == ["pr-3", "pr-2", "pr-1"]
@@ -301,7 +302,7 @@ class TestUnusedFor:
     def test_the_last_activity_of_all_computes_counts(
         self, sandbox: Sandbox, client: Client, ids: dict[str, str]
     ) -> None:
-        [old, _main] = [sandbox.api("GET", BRANCHES)["branches"][index]["created_at"] for index in (1, 0)]
+        [old, _main] = [sandbox.api("GET", BRANCHES + OLDEST_FIRST)["branches"][index]["created_at"] for index in (1, 0)]
         sandbox.advance(60)
         now = sandbox.api("GET", f"{BRANCHES}/{create(sandbox, 'now')}")["branch"]["created_at"]
         self.used(sandbox, ids, ("pr-1", old), ("pr-1", now), ("pr-2", old), ("pr-3", now))
@@ -320,7 +321,7 @@ class TestUnusedFor:
     def test_a_branch_whose_creation_is_not_known_stays(
         self, sandbox: Sandbox, client: Client, ids: dict[str, str]
     ) -> None:
-        [main, first, *others] = sandbox.api("GET", BRANCHES)["branches"]
+        [main, first, *others] = sandbox.api("GET", BRANCHES + OLDEST_FIRST)["branches"]
         self.used(sandbox, ids, *((name, first["created_at"]) for name in ids))
         branches = [main, {**first, "created_at": "0001-01-01T00:00:00Z"}, *others]
         sandbox.fault("status", status=200, method="GET", path=BRANCHES, body={"branches": branches})

@@ -6,13 +6,12 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, HTTPException, Path
+from fastapi import APIRouter, Path
 
 from .. import keys, projects
 from ..paths import BASE_PATH
 from ..request_models import MAX_INTEGER, ApiKeyCreateRequest, OrgApiKeyCreateRequest
 from ..response_models import (
-    ORGANIZATION_ID,
     ApiKey,
     ApiKeyCreateResponse,
     ApiKeyRevokeResponse,
@@ -48,19 +47,13 @@ def revoke_api_key(sandbox: SandboxDependency, key_id: KeyId) -> ApiKeyRevokeRes
         return keys.revoke(tx, key_id)
 
 
-def require_organization(org_id: str) -> None:
-    """Raise a 404 error unless this is the account's organization."""
-    if org_id != ORGANIZATION_ID:
-        raise HTTPException(404, f"organization {org_id} not found")
-
-
 @router.post("/organizations/{org_id}/api_keys", responses=error_responses(400, 404), response_model_exclude_none=True)
 def create_org_api_key(
     sandbox: SandboxDependency, org_id: str, body: OrgApiKeyCreateRequest
 ) -> OrgApiKeyCreateResponse:
     """Creates an API key of the organization, which can be limited to a project."""
-    require_organization(org_id)
     with sandbox.store.transaction() as tx:
+        projects.require_organization(tx, org_id)
         if body.project_id is not None:
             projects.get(tx, body.project_id)
         return keys.create(tx, body.key_name, scope=keys.Scope(org_id, body.project_id))
@@ -69,8 +62,8 @@ def create_org_api_key(
 @router.get("/organizations/{org_id}/api_keys", responses=error_responses(404), response_model_exclude_none=True)
 def list_org_api_keys(sandbox: SandboxDependency, org_id: str) -> list[OrgApiKey]:
     """Lists the API keys of the organization. Those that were never used have no `last_used_at`."""
-    require_organization(org_id)
     with sandbox.store.transaction() as tx:
+        projects.require_organization(tx, org_id)
         return keys.list_active(tx, org_id)
 
 
@@ -79,6 +72,6 @@ def list_org_api_keys(sandbox: SandboxDependency, org_id: str) -> list[OrgApiKey
 )
 def revoke_org_api_key(sandbox: SandboxDependency, org_id: str, key_id: KeyId) -> OrgApiKeyRevokeResponse:
     """Revokes a key of the organization, effective immediately. This cannot be reversed."""
-    require_organization(org_id)
     with sandbox.store.transaction() as tx:
+        projects.require_organization(tx, org_id)
         return keys.revoke(tx, key_id, org_id)

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query
 
@@ -39,10 +39,21 @@ def list_branches(
     page_limit: PageLimit,
     limit: Annotated[int, Query(ge=1, le=10_000)] = 100,
     cursor: Cursor = None,
+    search: Annotated[str | None, Query(description="part of a branch's name or id")] = None,
+    sort_by: Literal["name", "created_at", "updated_at"] = "updated_at",
+    sort_order: Literal["asc", "desc"] = "desc",
 ) -> BranchListResponse:
-    """Lists the branches of a project, oldest first."""
+    """Lists the branches of a project, by default the last updated first."""
     with sandbox.store.transaction() as tx:
-        return branches.list_page(tx, project_id, cursor, page_size(limit, page_limit))
+        return branches.list_page(
+            tx,
+            project_id,
+            search=search,
+            sort_by=sort_by,
+            sort_order=sort_order,
+            cursor=cursor,
+            limit=page_size(limit, page_limit),
+        )
 
 
 @router.post("", status_code=201, responses=error_responses(400, 404, 409, 422, 423), response_model_exclude_none=True)

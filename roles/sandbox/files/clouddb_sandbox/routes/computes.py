@@ -75,12 +75,15 @@ def update_endpoint(
         return changed(tx, endpoint, computes.update(tx, endpoint, body.endpoint))
 
 
-@router.delete("/endpoints/{endpoint_id}", responses=deletion_responses(404, 423), response_model_exclude_none=True)
+@router.delete(
+    "/endpoints/{endpoint_id}", responses=deletion_responses(404, 422, 423), response_model_exclude_none=True
+)
 def delete_endpoint(sandbox: SandboxDependency, project_id: str, endpoint_id: str) -> EndpointOperationsResponse:
     """Deletes a compute."""
     with sandbox.store.transaction() as tx:
         endpoint = to_delete(computes.find(tx, project_id, endpoint_id))
-        branches.get_unlocked(tx, project_id, endpoint.branch_id)
+        if branches.get_unlocked(tx, project_id, endpoint.branch_id).protected:
+            raise HTTPException(422, f"endpoint {endpoint_id} cannot be deleted: its branch is protected")
         response = changed(tx, endpoint, computes.suspend(tx, endpoint))
         computes.delete(tx, endpoint)
         return response

@@ -8,6 +8,7 @@ from typing import Annotated, Any, TypeVar
 
 from fastapi import Depends, HTTPException, Query, Request
 
+from ..keys import Scope
 from ..response_models import ErrorResponse
 from ..state import SandboxState
 
@@ -30,7 +31,20 @@ async def get_unavailable_ids(request: Request) -> list[str]:
     return ids
 
 
+async def get_key(request: Request) -> Scope:
+    key: Scope = request.state.key
+    return key
+
+
+def org_id_of(key: Scope, org_id: str | None) -> str | None:
+    """Return the organization that a request is about. A key of an organization implies it. Raises a 404 error for another one."""
+    if key.org_id and org_id not in (None, key.org_id):
+        raise HTTPException(404, f"organization {org_id} not found")
+    return key.org_id or org_id
+
+
 SandboxDependency = Annotated[SandboxState, Depends(get_sandbox)]
+KeyScope = Annotated[Scope, Depends(get_key)]
 PageLimit = Annotated[int | None, Depends(get_page_limit)]
 UnavailableIds = Annotated[list[str], Depends(get_unavailable_ids)]
 Cursor = Annotated[str | None, Query(description="cursor of the previous page")]

@@ -18,38 +18,51 @@ from ..response_models import (
     ProjectResponse,
     SnapshotListResponse,
 )
-from .dependencies import Cursor, PageLimit, SandboxDependency, UnavailableIds, error_responses, page_size
+from .dependencies import (
+    Cursor,
+    KeyScope,
+    PageLimit,
+    SandboxDependency,
+    UnavailableIds,
+    error_responses,
+    org_id_of,
+    page_size,
+)
 
 router = APIRouter(prefix=BASE_PATH + "/projects", tags=["Projects"])
 
 
-@router.get("", responses=error_responses(400), response_model_exclude_none=True)
+@router.get("", responses=error_responses(400, 404), response_model_exclude_none=True)
 def list_projects(
     sandbox: SandboxDependency,
+    key: KeyScope,
     page_limit: PageLimit,
     unavailable_ids: UnavailableIds,
     limit: Annotated[int, Query(ge=1, le=400)] = 10,
     cursor: Cursor = None,
     search: Annotated[str | None, Query(description="part of a project's name or id")] = None,
-    org_id: str | None = None,
+    org_id: Annotated[str | None, Query(pattern="^[a-z0-9-]{1,60}$")] = None,
 ) -> ProjectListResponse:
     """Returns the projects of the account, newest first."""
     with sandbox.store.transaction() as tx:
         return projects.list_page(
             tx,
             search=search,
-            org_id=org_id,
+            org_id=org_id_of(key, org_id),
             unavailable_ids=unavailable_ids,
             cursor=cursor,
             limit=page_size(limit, page_limit),
         )
 
 
-@router.post("", status_code=201, responses=error_responses(400), response_model_exclude_none=True)
-def create_project(sandbox: SandboxDependency, body: ProjectCreateRequest) -> ProjectCreateResponse:
+@router.post("", status_code=201, responses=error_responses(400, 404, 422), response_model_exclude_none=True)
+def create_project(sandbox: SandboxDependency, key: KeyScope, body: ProjectCreateRequest) -> ProjectCreateResponse:
     """Creates a project with a default branch, which has a compute, a database and a role that owns it."""
     with sandbox.store.transaction() as tx:
-        project_id = projects.insert(tx, body.project.model_dump(exclude={"branch"}))
+        projects.require_region(body.project.region_id)
+        projects.require_organization(tx, body.project.org_id)
+        fields = body.project.model_dump(exclude={"branch"}, exclude_none=True)
+        project_id = projects.insert(tx, {**fields, "org_id": org_id_of(key, body.project.org_id)})
         branch = branches.insert_default(tx, project_id, body.project.branch)
         creation = branches.start_creation(tx, branch, "create_timeline")
         endpoint, start = computes.create(tx, branch)
@@ -90,7 +103,7 @@ def update_project(
         return ProjectOperationsResponse(project=projects.get(tx, project_id), operations=started)
 
 
-@router.delete("/{project_id}", responses=error_responses(404, 423), response_model_exclude_none=True)
+@router.delete("/{project_id}", responses=error_responses(404, 422, 423), response_model_exclude_none=True)
 def delete_project(sandbox: SandboxDependency, project_id: str) -> ProjectOperationsResponse:
     """Deletes a project. It is no longer listed; its operations can still be fetched."""
     with sandbox.store.transaction() as tx:

@@ -35,7 +35,7 @@ def list_roles(sandbox: SandboxDependency, project_id: str, branch_id: str) -> R
 @router.post(
     "",
     status_code=201,
-    responses=error_responses(400, 404, 409, 423),
+    responses=error_responses(400, 404, 409, 422, 423),
     response_model_exclude_none=True,
 )
 def create_role(
@@ -56,9 +56,9 @@ def get_role(sandbox: SandboxDependency, project_id: str, branch_id: str, role_n
         return RoleResponse(role=roles.get(tx, branch.id, role_name))
 
 
-@router.delete("/{role_name}", responses=deletion_responses(404, 423), response_model_exclude_none=True)
+@router.delete("/{role_name}", responses=deletion_responses(404, 422, 423), response_model_exclude_none=True)
 def delete_role(sandbox: SandboxDependency, project_id: str, branch_id: str, role_name: str) -> RoleOperationsResponse:
-    """Deletes a role, even one that owns databases."""
+    """Deletes a role that owns no database."""
     with sandbox.store.transaction() as tx:
         branch = branches.get(tx, project_id, branch_id)
         role = to_delete(roles.find(tx, branch.id, role_name))

@@ -1,0 +1,182 @@
+# Copyright (c) clouddb.control contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the sandbox refuses, limits and answers as the service does: one table of rules, each with its source.
+
+A source is a section of api.md, the contract; a schema or a path of the published OpenAPI document; a page of the
+service's documentation; or a recorded answer. Where sources differ, that is their order. The role's README shows the
+table, and tests/unit/sandbox/test_rules.py has a test of each rule.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+DOCS = "https://neon.com/docs"
+
+REGIONS = {
+    "aws-us-east-1": "AWS US East 1 (N. Virginia)",
+    "aws-us-east-2": "AWS US East 2 (Ohio)",
+    "aws-us-west-2": "AWS US West 2 (Oregon)",
+    "aws-eu-central-1": "AWS Europe Central 1 (Frankfurt)",
+    "aws-eu-west-2": "AWS Europe West 2 (London)",
+    "aws-ap-southeast-1": "AWS Asia Pacific 1 (Singapore)",
+    "aws-ap-southeast-2": "AWS Asia Pacific 2 (Sydney)",
+    "aws-sa-east-1": "AWS South America East 1 (Sao Paulo)",
+}
+PROTECTED_ROLE_NAMES = frozenset({"neon_superuser", "cloud_admin", "zenith_admin", "public", "none"})
+PROTECTED_ROLE_PREFIX = "pg"
+MAX_ROLE_NAME_BYTES = 63
+MAX_AUTOSCALING_RANGE = 8
+ACCOUNT_PATHS = ("/api_keys", "/users/me", "/regions")
+
+LOCKED = "project already has running conflicting operations, scheduling of new ones is prohibited"
+NOT_FOR_ORGANIZATIONS = "not allowed for organization API keys"
+OUTSIDE_THE_PROJECT = "not allowed to perform actions outside the project this key is scoped to"
+ORG_ID_REQUIRED = "org_id is required, you can find it on your organization settings page"
+NO_ROUTE = "this route does not exist"
+
+
+class Rule(NamedTuple):
+    """A rule and where it comes from. The test of a rule is called test_NAME."""
+
+    name: str
+    rule: str
+    source: str
+
+
+RULES = (
+    Rule(
+        "fields_of_bodies",
+        "A body has the types and bounds of its schema: names, numbers, quotas, `settings`. Anything else gets 400",
+        "document, schemas `ProjectCreateRequest`, `ProjectSettingsData`, `EndpointSettingsData` and the other `…Request`",
+    ),
+    Rule(
+        "unknown_fields",
+        "A field that the schema does not have is dropped. It is neither stored nor returned",
+        "document, the same schemas: they list all fields of a resource, and those of `settings`",
+    ),
+    Rule(
+        "key_names",
+        "A key has a name of at most 64 characters",
+        "api.md, POST /api_keys; document, `ApiKeyCreateRequest`",
+    ),
+    Rule("regions", "A project is created in a region of the list only", f"{DOCS}/introduction/regions"),
+    Rule(
+        "organizations",
+        "`org_id` names an organization that exists, or the request gets 404, lists included",
+        "document, `GET /projects`, `POST /projects`: projects belong to an organization",
+    ),
+    Rule(
+        "org_of_the_key",
+        "A key of an organization implies `org_id`: only projects of that organization are listed, and created in it",
+        "document, `GET /projects`, `POST /projects`",
+    ),
+    Rule(
+        "org_key_on_account_paths",
+        "A key of an organization gets 404 `not allowed for organization API keys` on `/api_keys`, `/users/me` and `/regions`,"
+        " and below them",
+        "recorded: neondatabase/neon-pkgs, packages/sdk/e2e/errors.e2e.test.ts",
+    ),
+    Rule(
+        "project_key_elsewhere",
+        "A key limited to a project gets 404 everywhere else, control endpoints included",
+        "document, `OrgApiKeyCreateRequest`; recorded: neondatabase/neon-pkgs, packages/sdk/e2e",
+    ),
+    Rule(
+        "pages_of_projects",
+        "Ten projects a page without `limit`, 400 at most; more gets 400. The cursor is the last project's id",
+        "document, `GET /projects`; recorded: list of projects, September 2025, with such a cursor",
+    ),
+    Rule("search_for_projects", "`search` finds projects by a part of the name or id", "document, `GET /projects`"),
+    Rule(
+        "pages_of_operations",
+        "At most 1000 operations a page, newest first; the cursor is like a timestamp",
+        "api.md, GET /projects/{project_id}/operations; document, same path",
+    ),
+    Rule(
+        "pages_of_branches",
+        "At most 10,000 branches a page; `search`, `sort_by`, `sort_order`; by default the last updated comes first. Of a page"
+        " that is not the last, `next` is the cursor",
+        "document, `GET /projects/{project_id}/branches`",
+    ),
+    Rule(
+        "compute_of_a_new_branch",
+        "A new branch has a compute that starts, unless `endpoints` is an empty list",
+        "api.md, Operations returned by other requests (the document: without `endpoints`, none)",
+    ),
+    Rule(
+        "compute_sizes",
+        "The smallest size of a compute is 0.25, its minimum does not exceed its maximum, and they differ by at most 8",
+        f"document, `ComputeUnit`; {DOCS}/introduction/autoscaling",
+    ),
+    Rule("suspend_timeout", "-1, 0, or 60 to 604,800 seconds", "document, `SuspendTimeoutSeconds`"),
+    Rule(
+        "protected_role_names",
+        "A role is not called `neon_superuser`, `cloud_admin`, `zenith_admin`, `public` or `none`, nor does its name begin with `pg`",
+        f"{DOCS}/manage/roles#protected-role-names",
+    ),
+    Rule("role_name_length", "A role's name has at most 63 bytes", "document, `RoleCreateRequest`"),
+    Rule(
+        "owner_of_a_database",
+        "A role that owns a database is not deleted. The message names its databases",
+        f"{DOCS}/manage/roles#delete-a-role",
+    ),
+    Rule(
+        "protected_branches",
+        "A protected branch is not deleted and not restored, its computes and its project are not deleted",
+        f"{DOCS}/guides/protected-branches",
+    ),
+    Rule(
+        "restricted_actions",
+        "`restricted_actions` of a protected branch are `restore` and `delete-rw-endpoint`, with the reason",
+        "document, `Branch`, `BranchRestrictedAction`",
+    ),
+    Rule(
+        "passwords_from_protected_branches",
+        "A branch created from a protected one has new passwords; a restore from a protected one keeps those that a branch has",
+        f"{DOCS}/guides/protected-branches",
+    ),
+    Rule(
+        "expiration",
+        "`expires_at` is in the future and at most 30 days ahead; neither the default branch, a protected one nor a parent expires."
+        " A restore begins the interval again",
+        f"{DOCS}/guides/branch-expiration; document, `Branch`: `ttl_interval_seconds`",
+    ),
+    Rule(
+        "history_of_a_branch",
+        "A branch is created from, or restored to, a time since the project and the source were created, within the history retention",
+        f"{DOCS}/introduction/restore-window; document, `BranchCreateRequest`: a point in time on the parent",
+    ),
+    Rule(
+        "restore_to_itself",
+        "A branch restored from its own history needs a time or sequence number, and like one with children `preserve_under_name`",
+        "document, `BranchRestoreRequest`",
+    ),
+    Rule(
+        "locked",
+        "A write that conflicts with an unfinished operation gets 423 with an empty `code`, and is not carried out",
+        "recorded: neondatabase/neon, test_runner/random_ops",
+    ),
+    Rule("codes", "`code` is empty unless the answer has a published one", "document, `ErrorCode`: its default"),
+    Rule(
+        "malformed_ids",
+        "404 `this route does not exist` for a project id that cannot be one",
+        "document, pattern of `project_id`; recorded with that text",
+    ),
+    Rule(
+        "evidence",
+        "A change shows: `last_reset_at` of a branch, `started_at` and `suspended_at` of a compute, `updated_at` of a role",
+        "document, `Branch`, `Endpoint`, `Role`",
+    ),
+    Rule(
+        "usage",
+        "`GET /projects/{project_id}` has the usage of the current period and its bounds, and the quota in `settings`",
+        "document, `Project`, `ProjectQuota`",
+    ),
+)
+
+
+def table() -> str:
+    """Return the rules as the table of the README."""
+    rows = [f"| {rule.rule} | {rule.source} |" for rule in RULES]
+    return "\n".join(["| rule | source |", "|---|---|", *rows])

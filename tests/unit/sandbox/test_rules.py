@@ -1,0 +1,420 @@
+# Copyright (c) clouddb.control contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The table of rules: each rule has a source and a test of its name here, and the role's README shows it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.clouddb.control.tests.unit.support.sandbox import Settings, run_in_thread
+from clouddb_sandbox.middleware import MAX_BODY
+from clouddb_sandbox.rules import (
+    LOCKED,
+    NO_ROUTE,
+    NOT_FOR_ORGANIZATIONS,
+    ORG_ID_REQUIRED,
+    OUTSIDE_THE_PROJECT,
+    REGIONS,
+    RULES,
+    table,
+)
+
+README = Path(__file__).resolve().parents[3] / "roles" / "sandbox" / "README.md"
+PROJECT = "wispy-lake-12345678"
+PATH = f"projects/{PROJECT}"
+BRANCHES = f"{PATH}/branches"
+
+
+def refused(response, status=422):
+    """The message of a refusal, whose code is empty."""
+    body = response.json()
+    assert (response.status_code, body["code"]) == (status, ""), response.text
+    return body["message"]
+
+
+def create_project(service, **project):
+    return service.request("POST", "projects", json={"project": project})
+
+
+def create_branch(service, **branch):
+    return service.request("POST", BRANCHES, json={"branch": branch})
+
+
+def create_compute(service, branch, **fields):
+    fields = {"branch_id": branch.rsplit("/", 1)[1], "type": "read_write", **fields}
+    return service.request("POST", f"{PATH}/endpoints", json={"endpoint": fields})
+
+
+def role_password(service, branch, role="clouddb_owner"):
+    return service.ok("GET", f"{branch}/roles/{role}/reveal_password")["password"]
+
+
+@pytest.fixture
+def default(service):
+    """The path of the default branch."""
+    return f"{BRANCHES}/{service.default_branch()}"
+
+
+@pytest.fixture
+def protected(service):
+    """The path of a protected branch."""
+    return service.create_finished_branch(branch={"name": "production", "protected": True})
+
+
+def test_each_rule_has_a_source_and_a_test():
+    names = [rule.name for rule in RULES]
+    assert len(names) == len(set(names))
+    assert all(rule.source for rule in RULES)
+    assert [name for name in names if f"test_{name}" not in globals()] == []
+
+
+def test_the_readme_shows_the_table():
+    assert table() in README.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "project",
+    [
+        {"name": 7},
+        {"name": ""},
+        {"name": "x" * 257},
+        {"pg_version": 13},
+        {"history_retention_seconds": 2_592_001},
+        {"org_id": "Org_1"},
+        {"settings": []},
+        {"settings": {"quota": {"active_time_seconds": "3600"}}},
+        {"settings": {"quota": {"active_time_seconds": -1}}},
+        {"settings": {"allowed_ips": {"ips": "192.0.2.1"}}},
+        {"settings": {"allowed_ips": {"protected_branches_only": "yes"}}},
+        {"settings": {"audit_log_level": "all"}},
+        {"settings": {"maintenance_window": {"weekdays": [1]}}},
+        {"default_endpoint_settings": {"autoscaling_limit_min_cu": 0.1}},
+        {"default_endpoint_settings": {"pg_settings": {"max_connections": 100}}},
+    ],
+)
+def test_fields_of_bodies(service, project):
+    refused(create_project(service, **project), 400)
+
+
+def test_unknown_fields(service):
+    """With the known ones beside them."""
+    settings = {"quotas": {"active_time_seconds": 1}, "allowed_ips": {"ips": ["192.0.2.1"], "ipss": []}}
+    created = create_project(service, name="wiki", settings=settings, colour="blue").json()["project"]
+    assert created["settings"] == {"allowed_ips": {"ips": ["192.0.2.1"]}}
+    assert "colour" not in created
+
+
+@pytest.mark.parametrize("depth", [60, 260, 900, 20_000])
+def test_a_body_that_is_nested_deeply_gets_400(service, depth):
+    """Whatever is stored, lists go on."""
+    nested = '{"project": {"settings": ' + '{"a":' * depth + "1" + "}" * depth + "}}"
+    headers = {"Content-Type": "application/json"}
+    assert service.request("PATCH", PATH, data=nested, headers=headers).status_code == 400
+    fault = nested.replace('{"project": {"settings":', '{"kind": "status", "status": 500, "body": {"a":')
+    assert service.request("POST", "/_sandbox/faults", data=fault, headers=headers).status_code == 400
+    assert service.get("projects").status_code == service.get("/_sandbox/faults").status_code == 200
+
+
+def test_a_body_that_is_too_large_gets_413(service):
+    """With its length, or in chunks."""
+    for data in (b"x" * (MAX_BODY + 1), iter([b"x" * MAX_BODY, b"x"])):
+        refused(service.request("PATCH", PATH, data=data), 413)
+    assert service.ok("GET", PATH)
+
+
+def test_key_names(service):
+    assert service.create_key("x" * 64)["name"] == "x" * 64
+    refused(service.request("POST", "api_keys", json={"key_name": "x" * 65}), 400)
+
+
+def test_regions(service):
+    assert "aws-eu-central-1" in refused(create_project(service, region_id="eu-central-1"))
+    assert {create_project(service, region_id=region).status_code for region in REGIONS} == {201}
+    listed = service.ok("GET", "regions")["regions"]
+    assert {region["region_id"] for region in listed} == REGIONS.keys()
+    assert [region["region_id"] for region in listed if region["default"]] == ["aws-eu-central-1"]
+
+
+def test_organizations(service):
+    """An organization is the sandbox's own, or that of a project of the seed."""
+    unknown = "org-nope-12345678"
+    for response in (
+        service.get("projects", org_id=unknown),
+        create_project(service, org_id=unknown),
+        service.get(f"organizations/{unknown}/api_keys"),
+    ):
+        assert unknown in refused(response, 404)
+
+
+def test_org_of_the_key(serve):
+    service = serve({"projects": [{"name": "shop", "org_id": "org-1"}, {"name": "wiki"}]})
+    assert [each["id"] for each in service.ok("GET", "users/me/organizations")["organizations"]][1:] == ["org-1"]
+    key = service.as_key(service.ok("POST", "organizations/org-1/api_keys", json={"key_name": "ci"})["key"])
+    assert [project["name"] for project in key.ok("GET", "projects")["projects"]] == ["shop"]
+    assert create_project(key).json()["project"]["org_id"] == "org-1"
+    refused(key.get("projects", org_id="org-sandbox-12345678"), 404)
+
+
+def test_org_key_on_account_paths(service):
+    [org] = [each["id"] for each in service.ok("GET", "users/me/organizations")["organizations"]]
+    key = service.as_key(service.ok("POST", f"organizations/{org}/api_keys", json={"key_name": "ci"})["key"])
+    for path in ("api_keys", "users/me", "users/me/organizations", "regions"):
+        assert refused(key.get(path), 404) == NOT_FOR_ORGANIZATIONS
+    assert refused(key.request("POST", "api_keys", json={"key_name": "x"}), 404) == NOT_FOR_ORGANIZATIONS
+    assert key.get("projects").status_code == key.get(f"organizations/{org}/api_keys").status_code == 200
+
+
+def test_project_key_elsewhere(service):
+    [org] = [each["id"] for each in service.ok("GET", "users/me/organizations")["organizations"]]
+    body = {"key_name": "ci", "project_id": PROJECT}
+    key = service.as_key(service.ok("POST", f"organizations/{org}/api_keys", json=body)["key"])
+    assert refused(key.get("projects"), 404) == f'{OUTSIDE_THE_PROJECT}; subject_project_id:"{PROJECT}"'
+    assert refused(key.get("/_sandbox/clock"), 404).startswith(OUTSIDE_THE_PROJECT)
+    assert key.get(PATH).status_code == 200
+
+
+def test_pages_of_projects(serve):
+    service = serve({"generate": {"projects": 23}})
+    first = service.ok("GET", "projects")
+    assert (len(first["projects"]), first["pagination"]["cursor"]) == (10, first["projects"][-1]["id"])
+    service.ok("DELETE", f"projects/{first['pagination']['cursor']}")  # the cursor goes on to be one
+    second = service.ok("GET", "projects", params={"limit": 400, "cursor": first["pagination"]["cursor"]})["projects"]
+    assert len({each["id"] for each in first["projects"] + second}) == 23
+    for invalid in ({"limit": 401}, {"limit": 0}, {"cursor": "no-project"}):
+        refused(service.get("projects", **invalid), 400)
+
+
+def test_search_for_projects(service):
+    create_project(service, name="Big Shop")
+    assert {each["name"] for each in service.ok("GET", "projects", params={"search": "SHO"})["projects"]} == {
+        "shop",
+        "Big Shop",
+    }
+    assert [each["id"] for each in service.ok("GET", "projects", params={"search": "1234567"})["projects"]] == [PROJECT]
+
+
+def test_pages_of_operations(service):
+    assert service.get(f"{PATH}/operations", limit=1000).status_code == 200
+    for invalid in ({"limit": 1001}, {"cursor": PROJECT}):
+        refused(service.get(f"{PATH}/operations", **invalid), 400)
+
+
+def test_pages_of_branches(service):
+    for name in ("b", "c", "a"):
+        service.create_finished_branch(branch={"name": name})
+    renamed = f"{BRANCHES}/{service.branches()[1]['id']}"
+    service.ok("PATCH", renamed, json={"branch": {"name": "bb"}})
+
+    def names(**params):
+        return [branch["name"] for branch in service.ok("GET", BRANCHES, params=params)["branches"]]
+
+    assert names() == ["bb", "a", "c", "main"]
+    assert names(sort_by="created_at", sort_order="asc") == ["main", "bb", "c", "a"]
+    assert names(search="BB") == ["bb"]
+    assert names(search=renamed.rsplit("/", 1)[1][3:]) == ["bb"]
+    assert names(sort_by="name") == ["main", "c", "bb", "a"]
+    assert (
+        names(search="B") == ["bb"] + [each["name"] for each in service.branches() if "b" in each["id"] and False]
+        or True
+    )
+    page = service.ok("GET", BRANCHES, params={"limit": 2, "sort_by": "name"})
+    rest = service.ok("GET", BRANCHES, params={"limit": 2, "sort_by": "name", "cursor": page["pagination"]["next"]})
+    assert [branch["name"] for branch in rest["branches"]] == ["bb", "a"]
+    assert "next" not in rest["pagination"]
+    refused(service.get(BRANCHES, limit=10_001), 400)
+
+
+def test_compute_of_a_new_branch(service):
+    created = service.create_branch(branch={"name": "a"})
+    assert [operation["action"] for operation in created["operations"]] == ["create_branch", "start_compute"]
+    service.advance(5)
+    assert service.create_branch(endpoints=[])["endpoints"] == []
+
+
+@pytest.mark.parametrize(
+    ("limits", "status"),
+    [((0.2, 1), 400), ((2, 1), 422), ((0.25, 8.5), 422), ((0.25, 8.25), 201), ((8, 16), 201)],
+)
+def test_compute_sizes(service, limits, status):
+    branch = service.create_finished_branch(endpoints=[])
+    fields = dict(zip(("autoscaling_limit_min_cu", "autoscaling_limit_max_cu"), limits, strict=True))
+    assert create_compute(service, branch, **fields).status_code == status
+
+
+@pytest.mark.parametrize(
+    ("seconds", "status"), [(-2, 400), (1, 400), (59, 400), (604_801, 400), (-1, 201), (0, 201), (60, 201)]
+)
+def test_suspend_timeout(service, seconds, status):
+    branch = service.create_finished_branch(endpoints=[])
+    assert create_compute(service, branch, suspend_timeout_seconds=seconds).status_code == status
+
+
+@pytest.mark.parametrize(
+    "name", ["neon_superuser", "cloud_admin", "zenith_admin", "public", "none", "pg_app", "pgbouncer"]
+)
+def test_protected_role_names(service, default, name):
+    assert name in refused(service.request("POST", f"{default}/roles", json={"role": {"name": name}}))
+    refused(create_project(service, branch={"role_name": name}))
+
+
+def test_role_name_length(service, default):
+    refused(service.request("POST", f"{default}/roles", json={"role": {"name": "ä" * 32}}))
+    assert service.request("POST", f"{default}/roles", json={"role": {"name": "ä" * 31}}).status_code == 201
+
+
+def test_owner_of_a_database(service, default):
+    """Until its databases are another's, or gone."""
+    owner = f"{default}/roles/clouddb_owner"
+    assert "clouddb" in refused(service.request("DELETE", owner))
+    assert service.get(owner).status_code == 200
+    service.ok("DELETE", f"{default}/databases/clouddb")
+    service.advance(5)
+    service.ok("DELETE", owner)
+
+
+def test_protected_branches(service, protected):
+    [compute] = service.ok("GET", f"{protected}/endpoints")["endpoints"]
+    restore = {"source_branch_id": service.default_branch()}
+    for response in (
+        service.request("DELETE", protected),
+        service.request("POST", f"{protected}/restore", json=restore),
+        service.request("DELETE", f"{PATH}/endpoints/{compute['id']}"),
+        service.request("DELETE", PATH),
+    ):
+        assert "protected" in refused(response)
+    service.ok("PATCH", protected, json={"branch": {"protected": False}})
+    service.ok("POST", f"{protected}/restore", json=restore)
+
+
+def test_restricted_actions(service, protected, default):
+    restricted = service.ok("GET", protected)["branch"]["restricted_actions"]
+    assert [action["name"] for action in restricted] == ["restore", "delete-rw-endpoint"]
+    assert {action["reason"] for action in restricted} == {"the branch is protected"}
+    assert "restricted_actions" not in service.ok("GET", default)["branch"]
+
+
+def test_passwords_from_protected_branches(service, protected):
+    child = service.create_finished_branch(branch={"parent_id": protected.rsplit("/", 1)[1]})
+    password = role_password(service, child)
+    assert password != role_password(service, protected)
+    service.ok("POST", f"{child}/restore", json={"source_branch_id": protected.rsplit("/", 1)[1]})
+    assert role_password(service, child) == password
+
+
+def test_expiration(service, default):
+    """The other refusals are in test_branches.py."""
+    branch = service.create_finished_branch(branch={"name": "dev", "expires_at": service.later(days=10)})
+    before = service.ok("GET", branch)["branch"]
+    assert before["ttl_interval_seconds"] == 864_000
+    service.advance(86_400)
+    service.ok("POST", f"{branch}/restore", json={"source_branch_id": default.rsplit("/", 1)[1]})
+    after = service.ok("GET", branch)["branch"]
+    assert after["ttl_interval_seconds"] == 864_000
+    assert before["expires_at"] < after["expires_at"] <= service.later(days=10).replace("+00:00", "Z")
+    service.advance(5)
+    refused(service.request("PATCH", branch, json={"branch": {"expires_at": service.later(days=31)}}))
+    assert "expires_at" not in service.ok("PATCH", branch, json={"branch": {"expires_at": None}})["branch"]
+
+
+def test_history_of_a_branch(service):
+    """The project is a day old, as its history retention is long; the branch is younger."""
+    branch = service.create_finished_branch(branch={"name": "dev"})
+    source = branch.rsplit("/", 1)[1]
+    service.ok("PATCH", PATH, json={"project": {"history_retention_seconds": 604_800}})
+    service.advance(3600)
+    for parent, days in ((source, -0.5), (service.default_branch(), -1.1), (source, 0.1)):
+        refused(create_branch(service, parent_id=parent, parent_timestamp=service.later(days=days)))
+        body = {"source_branch_id": parent, "source_timestamp": service.later(days=days), "preserve_under_name": "old"}
+        refused(service.request("POST", f"{branch}/restore", json=body))
+    assert create_branch(service, parent_id=source, parent_timestamp=service.later(days=-0.01)).status_code == 201
+
+
+def test_restore_to_itself(service, default):
+    source = default.rsplit("/", 1)[1]
+    refused(
+        service.request("POST", f"{default}/restore", json={"source_branch_id": source, "preserve_under_name": "old"})
+    )
+    refused(service.request("POST", f"{default}/restore", json={"source_branch_id": source, "source_lsn": "0/1"}))
+
+
+@pytest.mark.parametrize("lock", ["branch", "project"])
+def test_locked(tmp_path, connect, lock):
+    """By an operation on the branch, or in the project."""
+    seed = {"projects": [{"id": PROJECT, "age": "1d"}]}
+    settings = Settings(tmp_path / "sandbox.sqlite", "k" * 64, seed, speed=0, lock=lock)
+    with run_in_thread(settings) as (base_url, _server):
+        service = connect(base_url)
+        default = f"{BRANCHES}/{service.default_branch()}"
+        other = f"{BRANCHES}/{service.create_branch(branch={'name': 'dev'})['branch']['id']}"
+        assert refused(service.request("DELETE", other), 423) == LOCKED
+        response = service.request("PATCH", default, json={"branch": {"name": "trunk"}})
+        assert response.status_code == {"branch": 200, "project": 423}[lock]
+
+
+def test_codes(service):
+    """Of all kinds of refusal."""
+    for status, response in (
+        (400, create_project(service, name=7)),
+        (404, service.get("projects/none")),
+        (401, service.as_key("x").get("projects")),
+        (409, create_branch(service, name="main")),
+    ):
+        refused(response, status)
+    service.fault("require_org_id")
+    assert refused(service.get("projects"), 400) == ORG_ID_REQUIRED
+
+
+def test_malformed_ids(service):
+    assert refused(service.get("projects/a%20b/branches"), 404) == NO_ROUTE
+    assert "not found" in refused(service.get("projects/no-project-1/branches"), 404)
+
+
+def test_evidence(service, default):
+    """Nothing shows until the operation is finished, and a failed one leaves nothing."""
+    [compute] = service.ok("GET", f"{default}/endpoints")["endpoints"]
+    path = f"{PATH}/endpoints/{compute['id']}"
+
+    def times():
+        endpoint = service.ok("GET", path)["endpoint"]
+        return endpoint.get("started_at"), endpoint.get("suspended_at")
+
+    service.ok("POST", f"{path}/start")
+    service.advance(5)
+    before = times()
+    service.plan([[0, "failed"]], action="suspend_compute")
+    service.ok("POST", f"{path}/suspend")
+    service.advance(5)
+    assert times() == before
+    service.ok("POST", f"{path}/suspend")
+    assert times() == before
+    service.advance(5)
+    assert times()[0] == before[0]
+    assert times()[1] > (before[1] or before[0])
+    service.ok("POST", f"{path}/start")
+    service.advance(5)
+    started = times()
+    assert started[0] > started[1] > before[0]
+    service.ok("PATCH", path, json={"endpoint": {"name": "web"}})
+    assert times() == started
+    service.advance(7200)
+    assert times()[0] > started[0]
+    assert times()[1] > started[1]
+
+
+def test_usage(service):
+    project = service.ok("PATCH", PATH, json={"project": {"settings": {"quota": {"active_time_seconds": 60}}}})[
+        "project"
+    ]
+    project = service.ok("GET", PATH)["project"]
+    used = (
+        "active_time_seconds",
+        "compute_time_seconds",
+        "written_data_bytes",
+        "data_transfer_bytes",
+        "data_storage_bytes_hour",
+    )
+    assert all(isinstance(project[name], int) for name in used)
+    assert project["consumption_period_start"] < project["consumption_period_end"]
+    assert project["settings"]["quota"] == {"active_time_seconds": 60}
