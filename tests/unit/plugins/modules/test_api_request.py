@@ -26,7 +26,9 @@ from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandb
 
 
 def branches(sandbox: Sandbox) -> list[str]:
-    return [branch["name"] for branch in sandbox.api("GET", f"/{BRANCHES}?sort_by=created_at&sort_order=asc")["branches"]]
+    return [
+        branch["name"] for branch in sandbox.api("GET", f"/{BRANCHES}?sort_by=created_at&sort_order=asc")["branches"]
+    ]
 
 
 def test_creates_a_resource_and_waits_until_it_can_be_used(sandbox: Sandbox, client: Client) -> None:

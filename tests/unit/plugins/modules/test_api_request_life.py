@@ -330,6 +330,7 @@ def test_a_blip_after_a_lost_response_decides_nothing(sandbox: Sandbox, client: 
     sandbox.fault("reset", method="POST")
     sandbox.fault("status", status=503, method="GET", path=f"/{BRANCHES}", skip=1, times=7)
     result = failing(client, "POST", wait=False, **PREVIEW)
+    sandbox.control("DELETE", "/faults")
     assert (result["failure"]["kind"], ids(sandbox)) == ("unknown_outcome", [])
 
 
