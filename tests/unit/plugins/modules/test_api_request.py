@@ -317,7 +317,8 @@ def test_a_query_selects(sandbox: Sandbox, client: Client, all_pages: bool) -> N
     names = [project["name"] for project in result["json"]["projects"]]
     assert (names, result["status"]) == (["blog", "shop"] if all_pages else ["blog"], 200)
     assert result["warnings"] == []
-    assert all(query.startswith("search=o") for query in queries(sandbox))
+    limit = "&limit=400" if all_pages else ""
+    assert all(query.startswith(f"search=o{limit}") for query in queries(sandbox))
     assert "cursor" not in queries(sandbox)[0]
 
 
