@@ -41,7 +41,7 @@ options:
     PROJECT = r"""
 options:
   project:
-    description: Id or name of the project.
+    description: Id or name of the project. A value in the form of an id, such as V(wispy-lake-12345678), is taken for the id if there is a project with it.
     type: str
     required: true
 notes:

@@ -49,7 +49,7 @@ options:
     description: Additional query parameters for the list, as far as the service supports them, such as C(search).
     type: dict
   page_size:
-    description: Maximum number of projects in a page. If not set, the service decides.
+    description: Maximum number of projects in a page. If not set, the largest that the service takes.
     type: int
   operations:
     description: Whether hosts have the variable C(clouddb_operations) (with the default prefix). It lists the project's operations that were created

@@ -1,6 +1,6 @@
 # Copyright (c) clouddb.control contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Complete lists, what they have by id or name, and the errors about what they lack. Keeps P1, P9 and P11."""
+"""Complete lists, what they have by id or name, and the errors about what they lack. Keeps P1, P9, P11 and P12."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ from typing import Any, NamedTuple
 
 from ._errors import ClouddbError, InvalidOption
 from ._http.client import Client
-from ._http.pages import pages
+from ._http.errors import StatusError
+from ._http.pages import first_page, may_refuse_parameter, pages
 from ._http.response import Response
 from ._options import NOT_CREATED_ID
 from ._untrusted import displayable
 
+# The lists whose C(search) finds items by a part of their names or ids (published API document), by the last segment of their path.
+SEARCHABLE = frozenset({"projects", "shared", "branches"})
 MAX_SIMILAR = 5
 # Comparing more candidates could take longer than the deadline allows.
 MAX_COMPARED = 2000
@@ -72,8 +75,76 @@ def _unavailable_ids(page: Response) -> list[str]:
     return list(map(page.require_id, ids or []))
 
 
-def id_from(option: str, noun: str, listed: Listed, text: str, may_be_missing: bool) -> str:
-    """The id of the only resource with this id or name, which an option has; C(noun) is what the resource is.
+def list_named(
+    client: Client,
+    segments: Sequence[str],
+    field: str | None,
+    name: str,
+    query: Mapping[str, Any] | None = None,
+    check: Callable[[Response], None] | None = None,
+    **options: Any,
+) -> Listed:
+    """What a list has by this id or name, exactly or as a part: what the service finds, else the complete list.
+
+    So the list lacks nothing of this id or name, and if it has nothing of it, it has the names that are near. C(check) is called with
+    the first response; C(options) are those of list_resources(). Raises what Client raises, and ClouddbError if the service
+    could not include everything: what it left out may have the same name.
+    """
+    listed = search_named(client, segments, field, name, query, check, **options)
+    require_complete(listed, name)
+    return listed
+
+
+def search_named(
+    client: Client,
+    segments: Sequence[str],
+    field: str | None,
+    name: str,
+    query: Mapping[str, Any] | None = None,
+    check: Callable[[Response], None] | None = None,
+    kept: Callable[[list[dict[str, Any]]], list[dict[str, Any]]] = list,
+    **options: Any,
+) -> Listed:
+    """As list_named(), also if the list is incomplete."""
+    is_found = is_ignored = False
+
+    def noted(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        nonlocal is_found, is_ignored
+        for item in items:
+            values = [str(item.get(key) or "") for key in ("id", "name")]
+            is_found = is_found or name in values
+            is_ignored = is_ignored or not any(name.casefold() in value.casefold() for value in values)
+        return kept(items)
+
+    def listed(parameters: Mapping[str, Any] | None) -> Listed:
+        first = first_page(client, *segments, query=parameters, page_size=options.get("page_size"))
+        if check:
+            check(first)
+        return list_resources(client, segments, field, parameters, first, kept=noted, **options)
+
+    if segments[-1] in SEARCHABLE and "search" not in (query or {}):
+        try:
+            found = listed({**(query or {}), "search": name})
+        except StatusError as error:
+            if not may_refuse_parameter(error):
+                raise
+        else:
+            # A service that ignores the parameter has returned the complete list.
+            if is_found or is_ignored:
+                return found
+    return listed(query)
+
+
+def require_complete(listed: Listed, name: str) -> None:
+    """Raise ClouddbError for a name that is looked up in an incomplete list: what the service left out may have the same name."""
+    if listed.warnings:
+        message = f"'{name}' was not looked up by its name. {listed.warnings[0]} Until then, set ids instead of names."
+        details = {"name": name, "unavailable_project_ids": listed.unavailable_ids}
+        raise ClouddbError("incomplete_list", message, details)
+
+
+def id_from(option: str, noun: str, listed: Listed, text: str, may_be_missing: bool, place: str = "") -> str:
+    """The id of the only resource with this id or name, which an option has; C(noun) is what the resource is, C(place) where.
 
     With C(may_be_missing), an earlier task would create one that is not there: NOT_CREATED_ID. Raises ResourceNotFound,
     InvalidOption and ClouddbError.
@@ -84,19 +155,22 @@ def id_from(option: str, noun: str, listed: Listed, text: str, may_be_missing: b
         problem = f"'{text}' is the id or the name of several: {ids}. Set the id of one, or rename one."
         raise InvalidOption(option, problem)
     if not found and not may_be_missing:
-        raise there_is_no(option, noun, listed, text)
+        raise there_is_no(option, noun, listed, text, place)
     return found[0] if found else NOT_CREATED_ID
 
 
-def there_is_no(option: str, noun: str, listed: Listed, name: str) -> ClouddbError:
-    """The error for an option that names a resource that is not in the list; C(noun) is what the resource is."""
-    return not_found(f"{option}: there is no {noun} '{name}'.", listed, name, {"option": option})
+def there_is_no(option: str, noun: str, listed: Listed, name: str, place: str = "") -> ClouddbError:
+    """The error for an option that names a resource that is not in the list; C(noun) is what the resource is, C(place) where."""
+    return not_found(f"{option}: there is no {noun} '{name}'{place}.", listed, name, {"option": option})
 
 
 def not_found(problem: str, listed: Listed, name: str | None, details: Mapping[str, Any]) -> ClouddbError:
-    """The error for what the list lacks: C(problem), and similar names if it was selected by C(name)."""
-    near = similar(name, listed.names) if name and name not in listed.names else []
-    hints = [f"Did you mean {' or '.join(displayable(each, 100) for each in near)}?"] if near else []
+    """The error for what the list lacks: C(problem), and if it was selected by C(name), similar names or the few that there are."""
+    others = listed.names - {""} if name and name not in listed.names else set()
+    near = [displayable(each, 100) for each in similar(name or "", others)]
+    hints = [f"Did you mean {' or '.join(near)}?"] if near else []
+    if not near and 0 < len(others) <= MAX_SIMILAR:
+        hints = [f"There are: {', '.join(displayable(each, 100) for each in sorted(others))}."]
     if listed.warnings:
         message = " ".join([problem, *hints, *listed.warnings])
         return ClouddbError("incomplete_list", message, {**details, "unavailable_project_ids": listed.unavailable_ids})

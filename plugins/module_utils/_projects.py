@@ -1,22 +1,23 @@
 # Copyright (c) clouddb.control contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The account's projects (api.md, GET /projects). Keeps P1, P9 and P11."""
+"""The account's projects (api.md, GET /projects), and the branches that options name. Keeps P1, P9, P11 and P12."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from ._errors import ClouddbError, InvalidOption
 from ._http.client import Client
 from ._http.errors import NotFound, RequestFailed, StatusError
-from ._lists import Listed, id_from, list_resources, not_found
+from ._http.pages import pages
+from ._lists import Listed, ResourceNotFound, id_from, list_named, list_resources, not_found, search_named
 from ._options import NOT_CREATED_ID, Fields, identifier, not_blank, query_parameters
 from ._untrusted import PROJECT_ID, displayable
 
-# As the published API document bounds it.
-PAGE_SIZE = 400
+PROJECTS = ("projects",)
+ORGANIZATION_VARIABLE = "CLOUDDB_ORG_ID"
 
 
 def _from_environment(variable: str) -> str | None:
@@ -25,7 +26,7 @@ def _from_environment(variable: str) -> str | None:
 
 # Wherever projects are listed or created.
 ORGANIZATION_OPTIONS: dict[str, dict[str, Any]] = {
-    "org_id": {"type": "str", "fallback": (_from_environment, ["CLOUDDB_ORG_ID"])},
+    "org_id": {"type": "str", "fallback": (_from_environment, [ORGANIZATION_VARIABLE])},
 }
 # For modules about resources that belong to a project.
 PROJECT_OPTIONS: dict[str, dict[str, Any]] = {"project": {"type": "str", "required": True}, **ORGANIZATION_OPTIONS}
@@ -51,26 +52,91 @@ def list_projects(
     page_size: int | None = None,
     fields: Fields | None = None,
 ) -> Listed:
-    """All projects that the key can access and the filters match (api.md, GET /projects), and the names of the others.
+    """All projects that the key can access and the filters match (api.md, GET /projects), and the names of others.
 
-    C(query) is sent with each request. A key that is limited to a project may not list projects, so it gets the project by its id.
-    Raises what Client raises when a page can't be fetched.
+    C(query) is sent with each request. Without further parameters than C(org_id), a project that is filtered by its id is fetched by it,
+    with all its details. Raises what Client raises when a page can't be fetched, and ClouddbError for an unknown organization.
     """
     reduce = (fields or Fields()).reduce
 
     def kept(page: list[dict[str, Any]]) -> list[dict[str, Any]]:
         return reduce(filter(filters.matches, page))
 
+    if filters.project_id is not None and {*(query or {})} <= {"org_id"}:
+        found = _project_by_id(client, filters.project_id)
+        return Listed(kept(found), [], [], {str(each.get("name", "")) for each in found})
+    return _list(client, filters.name, query, search_named, page_size=page_size, kept=kept)
+
+
+def _project_by_id(client: Client, project_id: str) -> list[dict[str, Any]]:
+    """The project with this id, with all its details; none if there is none that the key can access."""
+    if project_id == NOT_CREATED_ID:
+        return []
     try:
-        return list_resources(client, ["projects"], "projects", query, page_size=page_size, kept=kept, id=str)
+        return [client.get("projects", project_id).object("project", id=str)]
     except NotFound:
-        if filters.project_id in (None, NOT_CREATED_ID):
-            raise
-        project = client.get("projects", filters.project_id).object("project", id=str)
-        return Listed(kept([project]), [], [], {str(project.get("name", ""))})
+        return []
+
+
+def _list(
+    client: Client, name: str | None, query: Mapping[str, Any] | None, search: Callable[..., Listed], **options: Any
+) -> Listed:
+    """All projects, or with C(name) those that C(search) finds. Raises ClouddbError for an unknown organization."""
+    try:
+        if name is None:
+            listed = list_resources(client, PROJECTS, "projects", query, id=str, **options)
+        else:
+            listed = search(client, PROJECTS, "projects", name, query, id=str, **options)
     except StatusError as error:
         add_organizations(error, client)
         raise
+    if not listed.names:
+        require_organization(client, query)
+    return listed
+
+
+def require_organization(client: Client, query: Mapping[str, Any] | None) -> None:
+    """Raise ClouddbError if the organization in C(query), which has no projects, is none that the key can access."""
+    org_id = _organization_in(query)
+    if org_id is None:
+        return
+    try:
+        known = [each["id"] for each in client.get("users", "me", "organizations").items("organizations", id=str)]
+    except RequestFailed:  # as with the key of an organization
+        known = []
+    if org_id in known:
+        return
+    if not known:
+        try:
+            client.get("organizations", org_id)
+            return
+        except NotFound:
+            pass
+        except StatusError as error:
+            if error.transient:
+                raise
+            return
+    problem = f"org_id: there is no organization {displayable(org_id, 100)}{_source(org_id)}, or the API key cannot access it."
+    advice = f"Set org_id to one of: {', '.join(known)}." if known else "Check org_id, and base_url."
+    raise ClouddbError("not_found", f"{problem} {advice}", {"option": "org_id"})
+
+
+def _organization_in(query: Mapping[str, Any] | None) -> str | None:
+    """The C(org_id) of query parameters."""
+    values = (query or {}).get("org_id")
+    org_id = next(iter(values), None) if isinstance(values, list) else values
+    return None if org_id is None else str(org_id)
+
+
+def _source(org_id: str) -> str:
+    """Where this C(org_id) comes from, if that is the environment."""
+    return f" ({ORGANIZATION_VARIABLE})" if _from_environment(ORGANIZATION_VARIABLE) == org_id else ""
+
+
+def in_organization(query: Mapping[str, Any] | None) -> str:
+    """The place of projects, as the end of a sentence: the organization in C(query), and where it comes from; empty without one."""
+    org_id = _organization_in(query)
+    return f" in the organization {displayable(org_id, 100)}{_source(org_id) or ' (org_id)'}" if org_id else ""
 
 
 def add_organizations(error: ClouddbError, client: Client) -> None:
@@ -91,36 +157,63 @@ def add_organizations(error: ClouddbError, client: Client) -> None:
 
 def query_of(params: Mapping[str, Any]) -> dict[str, Any]:
     """The query parameters of the list of projects, with those in C(query) and C(org_id)."""
-    return {"limit": PAGE_SIZE, **checked_query(params)}
+    return checked_query(params)
 
 
 def project_id_from(params: Mapping[str, Any], client: Client, may_be_missing: bool) -> str | None:
     """The id of the project in C(project) or, without a request, in C(project_id); None if both are omitted.
 
-    C(may_be_missing) and errors as of id_from(). Raises what Client raises, too.
+    What looks like an id is one, if there is a project with it. C(may_be_missing) and errors as of id_from(). Raises what Client and
+    list_named() raise, too.
     """
     project = params.get("project")
     if project is None or project == NOT_CREATED_ID:
         project_id: str | None = project or identifier(params, "project_id")
         return project_id
-    if PROJECT_ID.fullmatch(project):
-        # An account may have more projects than a page, or list them for an organization only.
-        try:
-            return str(client.get("projects", project).object("project", id=str)["id"])
-        except NotFound:
-            pass
-    listed = list_projects(client, query=query_of(params))
-    return id_from("project", "project", listed, project, may_be_missing)
+    query, looks_like_id = checked_query(params), PROJECT_ID.fullmatch(project)
+    if looks_like_id and (found := _project_by_id(client, project)):
+        return str(found[0]["id"])
+    try:
+        listed = _list(client, project, query, list_named)
+    except NotFound as error:
+        if not looks_like_id:
+            raise
+        problem = f"project: the API key cannot access {project}. It may be limited to another project."
+        raise ClouddbError("not_found", problem, {**error.details, "option": "project"}) from None
+    return id_from("project", "project", listed, project, may_be_missing, in_organization(query))
+
+
+def branch_id_from(
+    branch: str | None, client: Client, project_id: str, may_be_missing: bool, option: str = "branch"
+) -> str:
+    """The id of the branch with this id or name; None: the default branch. C(may_be_missing) and errors as of id_from()."""
+    if NOT_CREATED_ID in (project_id, branch):
+        return NOT_CREATED_ID
+    segments = ("projects", project_id, "branches")
+    if branch is not None:
+        listed = list_named(client, segments, "branches", branch)
+        return id_from(option, "branch", listed, branch, may_be_missing)
+    for page in pages(client, *segments, field="branches"):
+        for each in page.items:
+            if each.get("default") and each.get("id"):
+                return str(each["id"])
+    problem = f"branch: project {project_id} has no default branch. Set the name of a branch."
+    raise ResourceNotFound(problem, {"option": "branch"})
 
 
 def no_project(listed: Listed, filters: Filters, query: Mapping[str, Any]) -> ClouddbError:
     """The error if no project was found; its message names what was asked for."""
     wanted = {option: value for option, value in filters._asdict().items() if value is not None}
     conditions = [f"{option} '{value}'" for option, value in wanted.items()]
-    conditions += [f"query {name}={value}" for name, value in query.items()]
-    problem = f"There is no project with {' and '.join(conditions)}." if conditions else "There are no projects."
-    if filters.project_id in listed.names:
-        problem += " This is the name of a project: set name."
+    conditions += [f"query {name}={value}" for name, value in query.items() if name != "org_id"]
+    place = in_organization(query)
+    problem = f"There is no project with {' and '.join(conditions)}" if conditions else "There are no projects"
+    if filters.project_id is None:
+        problem += f"{place}."
+    else:
+        problem += ", or the API key cannot access it."
+        if not PROJECT_ID.fullmatch(filters.project_id):
+            problem += " If this is the name of a project, set name."
     return not_found(problem, listed, filters.name, {**wanted, **({"query": dict(query)} if query else {})})
 
 

@@ -25,7 +25,8 @@ attributes:
 options:
   project:
     description:
-      - Id or name of the project whose operations to list. If it fits several projects, the task fails.
+      - Id or name of the project whose operations to list. If it fits several projects, the task fails. A value in the form of an id, such as
+        V(wispy-lake-12345678), is taken for the id if there is a project with it.
       - If neither this nor O(project_id) is set, the operations of all projects of the account are listed.
     type: str
     version_added: 2.0.0
@@ -79,9 +80,8 @@ options:
     description: Maximum number of operations to return, newest first.
     type: int
   page_size:
-    description: Number of operations to request per page.
+    description: Maximum number of operations in a page. If not set, the largest that the service takes.
     type: int
-    default: 100
   workers:
     description: Number of projects to list in parallel when no project is set, or of operations to fetch in parallel when O(operation_id) has
       several, from 1 to 32.
@@ -122,7 +122,6 @@ EXAMPLES = r"""
   clouddb.control.operation_info:
     org_id: org-morning-bread-81040908
     created_after: 30d
-    page_size: 1000
     summary_only: true
   register: account
 
@@ -162,6 +161,13 @@ summary:
     by_action:
       create_branch: 4
       start_compute: 8
+unavailable_project_ids:
+  description: Ids of projects of the account whose operations could not be listed. If there are any, the task also warns about them.
+  returned: success
+  type: list
+  elements: str
+  sample: []
+  version_added: 2.1.0
 failure:
   description: Machine-readable cause of the failure. R(Kinds of failure,
     ansible_collections.clouddb.control.docsite.failure_kinds) lists the kinds and fields.
@@ -182,7 +188,6 @@ from ..module_utils._errors import InvalidOption
 from ..module_utils._http.client import MAX_WORKERS, Client
 from ..module_utils._operations.operations import (
     OPTIONAL_FIELDS,
-    PAGE_SIZE,
     Operation,
     Selection,
     Summary,
@@ -208,6 +213,8 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
     """The task's result; it is the same in check mode."""
     fields, query, operation_ids = _fields(params), checked_query(params), identifier(params, "operation_id")
     (selection, warnings), page_size = _selection(params), integer(params, "page_size", 1)
+    if page_size is None and selection == Selection(max_results=selection.max_results):
+        page_size = selection.max_results  # up to which no page has more than is needed
     workers = integer(params, "workers", 1, MAX_WORKERS)
     project_id = identifier(params, "project_id")
     if params["project"] is not None:
@@ -215,26 +222,30 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
     if operation_ids is not None and project_id is None:
         raise InvalidOption("project", "is missing. Set project or project_id to that of operation_id.")
 
-    def in_projects(function: Callable[[str], Value]) -> tuple[list[Value], list[str]]:
-        return map_account(client, function, workers, query) if project_id is None else ([function(project_id)], [])
+    def in_projects(function: Callable[[str], Value]) -> tuple[list[Value], list[str], list[str]]:
+        return map_account(client, function, workers, query) if project_id is None else ([function(project_id)], [], [])
 
     operations: list[Operation] = []
     counts: list[Summary] = []
+    unavailable: list[str] = []
     missing: list[str] = []
     if NOT_CREATED_ID in (project_id, selection.branch_id, selection.endpoint_id):
         pass  # what an earlier task would create has no operations yet
     elif operation_ids is not None:
         operations = find_operations(client, project_id, operation_ids, workers)
     elif params["summary_only"]:
-        counts, missing = in_projects(partial(count_operations, client, selection=selection, page_size=page_size))
+        counts, unavailable, missing = in_projects(
+            partial(count_operations, client, selection=selection, page_size=page_size)
+        )
     else:
         list_of = partial(list_operations, client, selection=selection, page_size=page_size, fields=fields)
-        lists, missing = in_projects(list_of)
+        lists, unavailable, missing = in_projects(list_of)
         operations = newest_first(chain.from_iterable(lists), selection.max_results)
     return {
         "changed": False,
         **({} if params["summary_only"] else {"operations": fields.reduce(operations)}),
         "summary": summed(counts or [summary(operations)]),
+        "unavailable_project_ids": unavailable,
         "warnings": warnings + missing + fields.warnings(),
     }
 
@@ -277,7 +288,7 @@ def main() -> None:
             "created_after": {"type": "raw"},
             "updated_after": {"type": "raw"},
             "max_results": {"type": "int"},
-            "page_size": {"type": "int", "default": PAGE_SIZE},
+            "page_size": {"type": "int"},
             "workers": {"type": "int", "default": 4},
             "fields": {"type": "list", "elements": "str"},
             "summary_only": {"type": "bool", "default": False},

@@ -36,7 +36,8 @@ options:
     elements: dict
   project:
     description:
-      - Id or name of the project of the operations in O(operation_id). If it fits several projects, the task fails.
+      - Id or name of the project of the operations in O(operation_id). If it fits several projects, the task fails. A value in the form of an id, such
+        as V(wispy-lake-12345678), is taken for the id if there is a project with it.
       - Without O(operation_id), the module waits for all operations of the project that are unfinished when the task starts and were created within
         O(lookback). Operations that have failed before are ignored.
     type: str
@@ -133,6 +134,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._module import Con
 from ..module_utils._clock import Deadline
 from ..module_utils._errors import InvalidOption
 from ..module_utils._http.client import MAX_WORKERS, Client
+from ..module_utils._http.errors import RequestFailed
 from ..module_utils._operations.wait import LAST_POLL_SECONDS, WAIT_OPTIONS, Wait, limits_from
 from ..module_utils._operations.wait_state import OperationRef, UnfinishedOperations, WaitState
 from ..module_utils._options import NOT_CREATED_ID, identifier, integer
@@ -160,7 +162,13 @@ def _set_operations(state: WaitState, params: Mapping[str, Any], client: Client,
         return
     if params.get("project") is not None:
         deadline = Deadline.after(client.clock, state.timeout + LAST_POLL_SECONDS)
-        project_id = project_id_from(params, client.with_deadline(deadline, retries=True), may_be_missing=check_mode)
+        try:
+            project_id = project_id_from(params, client.with_deadline(deadline, retries=True), check_mode)
+        except RequestFailed as error:
+            if error.out_of_time:
+                seconds = f"{round(state.timeout, 1):g} s"
+                error.add(after=f"timeout ({seconds}) ended while the project '{params['project']}' was looked up.")
+            raise
     if project_id is None:
         raise InvalidOption(
             "project", "is missing. Set project or project_id, or set operations to those of a response."

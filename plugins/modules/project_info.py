@@ -25,16 +25,19 @@ attributes:
       - If O(required=true) and no project matches, an earlier task may create it. The task warns and returns one project whose C(id) is V(null).
 options:
   project_id:
-    description: Id of the project to return, matched exactly.
+    description: Id of the project to return, in one request and with all details, such as the usage of the current period. With O(query), the
+      project is returned as in the list.
     type: str
   name:
-    description: Name of the projects to return, matched exactly.
+    description:
+      - Name of the projects to return, matched exactly.
+      - If the service cannot list all projects, the task fails, because one that is missing may have this name.
     type: str
   region_id:
     description: Region of the projects to return, matched exactly.
     type: str
   page_size:
-    description: Maximum number of projects in a page. If not set, the service decides.
+    description: Maximum number of projects in a page. If not set, the largest that the service takes.
     type: int
   query:
     description:
@@ -129,6 +132,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._module import Con
 
 from ..module_utils._errors import will_fail
 from ..module_utils._http.client import Client
+from ..module_utils._lists import require_complete
 from ..module_utils._options import NOT_CREATED_ID, checked_fields, integer
 from ..module_utils._projects import ORGANIZATION_OPTIONS, checked_filters, checked_query, list_projects, no_project
 
@@ -137,6 +141,8 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
     """Returns the result of the task; in check mode, with a project that an earlier task would create."""
     filters, query, fields = checked_filters(params), checked_query(params), checked_fields(params)
     found = list_projects(client, filters, query, integer(params, "page_size", 1), fields)
+    if filters.name is not None:
+        require_complete(found, filters.name)
     projects, warnings = found.items, found.warnings + fields.warnings()
     if params["required"] and not projects:
         asked = {**({"org_id": params["org_id"]} if params["org_id"] else {}), **(params["query"] or {})}

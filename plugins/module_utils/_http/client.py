@@ -45,6 +45,8 @@ class Client:
         self._retries = connection.api_retries
         self._masks = True
         self._service_ahead: timedelta | None = None
+        # The C(limit) that the service has taken for a list, by the name of the list; 0: none. All copies of a client share it.
+        self.page_limits: dict[str, int] = {}
 
     def get(self, *segments: str | int, query: Mapping[str, Any] | None = None) -> Response:
         """GET the path of these segments."""
@@ -104,7 +106,7 @@ class Client:
         """Send any request. Raises StatusError for a status that C(accept) lacks.
 
         An accepted error status is raised as well if it would hide that an earlier attempt may have changed something.
-        Without C(retry_locked), a 423 is not retried. With C(may_be_empty), the JSON of an empty body is None.
+        Without C(retry_locked), a 423 is not retried, nor what is not ready. With C(may_be_empty), the JSON of an empty body is None.
         """
         request = Request(method, path_of(segments), str(uuid.uuid4()), query, body)
         response = self._transport.send(request, self._retries, self._deadline, retry_locked)

@@ -20,6 +20,8 @@ class RequestFailed(ClouddbError):
 
     may_have_acted = False
     retry_after: float | None = None
+    # Whether the deadline of the client left no time for another attempt.
+    out_of_time = False
 
     def __init__(
         self,
@@ -47,7 +49,11 @@ class StatusError(RequestFailed):
     """A response with an HTTP status other than 2xx.
 
     C(error_body) holds those of C(message), C(code) and C(request_id) that the service sent; its request id is shown.
+    C(not_ready) is set if the service did nothing because what the request is about is not ready yet: the same request, whatever
+    its method, may succeed later, as after 423.
     """
+
+    not_ready = False
 
     def __init__(
         self, message: str, request: Request, attempts: int, status: int, error_body: dict[str, str] | None = None

@@ -39,6 +39,8 @@ with suppress(ImportError):  # which session.py reports
 
 # The end of every base_url (api.md, Versioning).
 API_PATH = "/api/v2"
+# What the service says where only the key of a user may go (404).
+ORGANIZATION_KEY = "not allowed for organization api key"
 REDIRECTS = frozenset({300, 301, 302, 303, 307, 308})
 # OpenSSL's codes for certificates that no CA bundle would make valid: not yet valid, expired, another host's, another address's, weak
 # keys or digests, and what Python 3.13 and later check strictly.
@@ -256,7 +258,7 @@ def status_error(response: RawResponse, base_url: str, masker: Masker, request: 
         message += " Check api_key or CLOUDDB_API_KEY."
     elif status == 404:
         error_class = NotFound
-        message += _advice_after_404(request.path, base_url, is_explained)
+        message += _advice_after_404(request.path, base_url, reason if is_explained else "")
     elif 200 <= status < 300:
         message += " The task does not accept this status."
     elif status in REDIRECTS:
@@ -265,14 +267,17 @@ def status_error(response: RawResponse, base_url: str, masker: Masker, request: 
     elif _is_empty_or_html(response.content) and status not in TRANSIENT_STATUSES:
         message += " The response is not one of the control API. Check base_url."
     error = error_class(message, request, response.attempts, status, body)
-    error.may_have_acted = response.may_have_acted
+    error.may_have_acted, error.transient = response.may_have_acted, response.transient
+    error.not_ready, error.out_of_time = response.not_ready, response.out_of_time
     error.retry_after = retry_after_seconds(response.headers, clock.utcnow())
     return error
 
 
-def _advice_after_404(path: str, base_url: str, is_explained: bool) -> str:
+def _advice_after_404(path: str, base_url: str, reason: str) -> str:
     if not base_url.endswith(API_PATH):
         return f" Check base_url, which should end with {API_PATH}, but is {base_url}."
+    if ORGANIZATION_KEY in reason.lower():
+        return " The API key belongs to an organization. Set org_id, or use the key of a user for this path."
     if path == "/projects":
         return f" The API key may be limited to a project: set the id of the project. If it is not, check base_url, which is {base_url}."
     if path.count("/") == 1:
@@ -280,7 +285,7 @@ def _advice_after_404(path: str, base_url: str, is_explained: bool) -> str:
     project, hint = re.match("/projects/([^/]+)", path), ""
     if project and not PROJECT_ID.fullmatch(project[1]):
         hint = f" If '{project[1]}' is the name of a project, set its id, or set the option project."
-    if is_explained:
+    if reason:
         return f" Check the ids and names in the request, base_url, and whether the API key may access them.{hint}"
     return f" There is no such resource, or the API key may not access it. Check the path, its ids and base_url.{hint}"
 

@@ -1,18 +1,27 @@
 # Copyright (c) clouddb.control contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The pages of a list (api.md, Pagination object). Keeps P1."""
+"""The pages of a list (api.md, Pagination object), as large as the service takes. Keeps P1 and P12."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from .._untrusted import displayable
 from .client import Client
+from .errors import StatusError
 from .response import Response
 
 MORE_FOLLOWS = frozenset({"has_more", "hasMore"})
+# The largest C(limit) of the lists that the published API document pages, by the last segment of their path. Without it, a service
+# may return ten items a page.
+LARGEST = {"projects": 400, "shared": 400, "branches": 400, "operations": 1000}
+# A limit that is refused is halved down to this one, then left out.
+LEAST = 100
+REFUSED_PARAMETER = frozenset({400, 422})
+# Some services send a cursor with the empty page at the end, a new one each time.
+MAX_EMPTY_PAGES = 3
 
 
 class Page(NamedTuple):
@@ -35,20 +44,17 @@ def pages(
 
     No item is on two pages, by its C(id). If C(types) requires an C(id), no item is on a page twice.
 
-    C(first) is the response with the first page, if it has been fetched already. C(types) are the fields that each item
-    must have, with their types.
+    C(first) is the response of first_page(), if it has been fetched already. C(types) are the fields that each item must have,
+    with their types.
 
-    Ends at an empty page, without a cursor, or at a cursor seen before: a short page is not the end. The caller may
-    stop early. Raises what Client raises.
+    Ends without a cursor, at a cursor seen before, or at the third empty page in a row: neither a short page nor an empty one is the end.
+    The caller may stop early. Raises what Client raises.
     """
     seen_ids: set[str | int] = set()
     seen_cursors: set[str] = set()
-    parameters = dict(query or {})
-    if page_size is not None:
-        parameters["limit"] = page_size
+    empty_pages = 0
+    response = first or first_page(client, *segments, query=query, page_size=page_size)
     while True:
-        response = first or client.get(*segments, query=parameters)
-        first = None
         items = response.items(field, **types)
         identities = list(map(_identity, items))
         fresh = [item for identity, item in zip(identities, items) if identity not in seen_ids]
@@ -57,10 +63,55 @@ def pages(
             fresh = list({item["id"]: item for item in fresh}.values())
         yield Page(fresh, response)
         cursor = next_cursor(response)
-        if not items or not cursor or cursor in seen_cursors:
+        empty_pages = 0 if items else empty_pages + 1
+        if not cursor or cursor in seen_cursors or empty_pages == MAX_EMPTY_PAGES:
             return
         seen_cursors.add(cursor)
-        parameters = {**parameters, "cursor": cursor}
+        response = client.get(*segments, query={**(response.request.query or {}), "cursor": cursor})
+
+
+def first_page(
+    client: Client,
+    *segments: str | int,
+    query: Mapping[str, Any] | None = None,
+    page_size: int | None = None,
+    accept: Container[int] | None = None,
+) -> Response:
+    """The response to GET C(segments) with the largest C(limit) that the service takes, unless C(page_size) or C(query) sets one.
+
+    The client remembers a limit that the service takes instead of a larger one. C(accept): statuses that are no errors.
+    """
+
+    def fetch(query: Mapping[str, Any]) -> Response:
+        if accept is None:
+            return client.get(*segments, query=query)
+        return client.request("GET", segments, query=query, accept=accept)
+
+    parameters, kind = dict(query or {}), str(segments[-1])
+    if page_size is not None:
+        parameters["limit"] = page_size
+    if "limit" in parameters or kind not in LARGEST:
+        return fetch(parameters)
+    limit = client.page_limits.get(kind, LARGEST[kind])
+    while limit:
+        try:
+            response = fetch({**parameters, "limit": limit})
+        except StatusError as error:
+            if not may_refuse_parameter(error):
+                raise
+            is_too_large = "limit" in error.details.get("message", "").lower()
+            limit = limit // 2 if is_too_large and limit >= 2 * LEAST else 0
+        else:
+            client.page_limits[kind] = limit
+            return response
+    response = fetch(parameters)
+    client.page_limits[kind] = limit
+    return response
+
+
+def may_refuse_parameter(error: StatusError) -> bool:
+    """Whether the error may be about a query parameter that the caller has added. One about a missing C(org_id) is not."""
+    return error.status in REFUSED_PARAMETER and "org_id" not in error.details.get("message", "")
 
 
 def _identity(item: Mapping[str, Any]) -> str | int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import sys
 import threading
@@ -48,6 +49,9 @@ LOCKED = 423
 # After these, the same GET or DELETE may succeed later. Gateways send 408 or, for example, 522 for a service that is briefly down.
 TRANSIENT_STATUSES = frozenset({408, LOCKED, 429, *range(500, 600)})
 UNAVAILABLE = 503
+# The service refuses a request in these words, with status 422, while what the request is about is being created or changed.
+NOT_READY = re.compile(r"\bnot (yet )?ready\b", re.IGNORECASE)
+UNPROCESSABLE = 422
 # After these, the service did not act, nor will it.
 REFUSED_PERMANENTLY = frozenset(
     {400, 401, 402, 403, 404, 405, 407, 409, 410, 411, 412, 413, 414, 415, 417, 421, 422, 425, 426, 428, 431, 451}
@@ -78,7 +82,8 @@ class Request(NamedTuple):
 class RawResponse(NamedTuple):
     """A response with its complete body, and the number of C(attempts) that it took to get it.
 
-    C(acted_before) is set if the service may have carried out one of the earlier attempts.
+    C(acted_before) is set if the service may have carried out one of the earlier attempts, C(out_of_time) if the deadline left
+    no time for another one.
     """
 
     status: int
@@ -86,6 +91,7 @@ class RawResponse(NamedTuple):
     content: bytes
     attempts: int
     acted_before: bool
+    out_of_time: bool = False
 
     def __repr__(self) -> str:
         return f"RawResponse({self.status}, ...)"  # without the content, which may hold a secret
@@ -93,7 +99,15 @@ class RawResponse(NamedTuple):
     @property
     def transient(self) -> bool:
         """Whether the same request may get another status later."""
-        return self.status in TRANSIENT_STATUSES
+        return self.status in TRANSIENT_STATUSES or self.not_ready
+
+    @property
+    def not_ready(self) -> bool:
+        """Whether the service did nothing because what the request is about is not ready yet, such as C(branch not ready yet)."""
+        if self.status != UNPROCESSABLE:
+            return False
+        message = self._error_fields().get("message")
+        return isinstance(message, str) and NOT_READY.search(message) is not None
 
     @property
     def may_have_acted(self) -> bool:
@@ -110,11 +124,16 @@ class RawResponse(NamedTuple):
         """
         if "Retry-After" in self.headers:
             return not self.content.lstrip().startswith(b"<")
+        fields = self._error_fields()
+        return all(isinstance(fields.get(field), str) for field in ("message", "code"))
+
+    def _error_fields(self) -> dict[str, Any]:
+        """The fields of the body; none if it is no JSON object."""
         try:
             body = json.loads(self.content)
         except (RecursionError, ValueError):
-            return False
-        return isinstance(body, dict) and all(isinstance(body.get(field), str) for field in ("message", "code"))
+            return {}
+        return body if isinstance(body, dict) else {}
 
 
 class BodyError(Exception):

@@ -31,7 +31,8 @@ class Transport:
 
         There are up to C(1 + retries) attempts, each of at most C(api_timeout) seconds. They begin and end before the deadline,
         if there is one. GET, PUT and DELETE are attempted again after every transient error, POST and PATCH only if the
-        service cannot have acted. Without C(retry_locked), none is attempted again after 423. Raises ServiceUnreachable.
+        service cannot have acted. Without C(retry_locked), none is attempted again after 423, or while something is not ready.
+        What the last attempt ended with says whether there was no time for another one. Raises ServiceUnreachable.
         """
         attempts = 0
         acted_before = False
@@ -44,8 +45,9 @@ class Transport:
             outcome = self._attempt(request, seconds, attempts, acted_before)
             response = outcome if isinstance(outcome, RawResponse) else None
             may_retry = outcome.transient and (request.method in REPEATABLE_METHODS or not outcome.may_have_acted)
-            if response and response.status == LOCKED and not retry_locked:
+            if response and (response.status == LOCKED or response.not_ready) and not retry_locked:
                 may_retry = False
+            out_of_time = deadline is not None and deadline.remaining() <= 0
             if may_retry and attempts <= retries:
                 from .backoff import pause_before_retry  # a task without an error saves this and failures.py
 
@@ -54,8 +56,10 @@ class Transport:
                     acted_before = outcome.may_have_acted
                     self._clock.sleep(pause)
                     continue
+                out_of_time = True
             if isinstance(outcome, RawResponse):
-                return outcome
+                return outcome._replace(out_of_time=out_of_time)
+            outcome.out_of_time = out_of_time
             raise outcome
 
     def _attempt(

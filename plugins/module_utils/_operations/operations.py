@@ -54,7 +54,7 @@ class Selection(NamedTuple):
         )
 
 
-def selected_pages(client: Client, project_id: str, selection: Selection, page_size: int) -> Iterator[Page]:
+def selected_pages(client: Client, project_id: str, selection: Selection, page_size: int | None) -> Iterator[Page]:
     """The pages with their selected operations, newest first (api.md, GET /projects/{project_id}/operations).
 
     An age in the selection is that when the page arrives, by the service's clock. No page is fetched after C(created_after);
@@ -80,7 +80,11 @@ def _since(page: Page, field: str, earliest: datetime | timedelta | None, now: d
 
 
 def list_operations(
-    client: Client, project_id: str, selection: Selection, page_size: int = PAGE_SIZE, fields: Fields | None = None
+    client: Client,
+    project_id: str,
+    selection: Selection,
+    page_size: int | None = PAGE_SIZE,
+    fields: Fields | None = None,
 ) -> list[Operation]:
     """A project's selected operations, newest first. They keep WORKING_FIELDS, whatever C(fields) says.
 
@@ -95,13 +99,13 @@ def list_operations(
     return newest_first(selected, selection.max_results)
 
 
-def count_operations(client: Client, project_id: str, selection: Selection, page_size: int) -> Summary:
+def count_operations(client: Client, project_id: str, selection: Selection, page_size: int | None) -> Summary:
     """The summary of a project's selected operations, of which only one page is in memory at a time."""
     return summed(summary(page.items) for page in selected_pages(client, project_id, selection, page_size))
 
 
-def operation_pages(client: Client, project_id: str, page_size: int) -> Iterator[Page]:
-    """The pages of a project's operation list, newest first. Raises UnexpectedResponse for an operation of another project."""
+def operation_pages(client: Client, project_id: str, page_size: int | None) -> Iterator[Page]:
+    """The pages of a project's operation list, newest first; C(page_size) None: as large as the service takes. Raises UnexpectedResponse for an operation of another project."""
     path = ("projects", project_id, "operations")
     for page in pages(client, *path, field="operations", page_size=page_size, id=str, status=str):
         for operation in page.items:
@@ -186,14 +190,16 @@ def summed(summaries: Iterable[Summary]) -> Summary:
 
 def map_account(
     client: Client, function: Callable[[str], Value], workers: int, query: Mapping[str, Any] | None
-) -> tuple[list[Value], list[str]]:
-    """The function's result for the id of each project of the account, and warnings about projects that are missing.
+) -> tuple[list[Value], list[str], list[str]]:
+    """The function's result for the id of each project of the account, and the ids of those that are missing, with warnings about them.
 
     C(query) is sent with each request for the list of projects.
     """
     found = list_projects(client, query=query, fields=Fields(["id"]))
-    results, warnings = map_projects([project["id"] for project in found.items], function, workers)
-    return list(results.values()), found.warnings + warnings
+    ids = [project["id"] for project in found.items]
+    results, warnings = map_projects(ids, function, workers)
+    missing = found.unavailable_ids + [project_id for project_id in ids if project_id not in results]
+    return list(results.values()), missing, found.warnings + warnings
 
 
 def map_projects(

@@ -11,9 +11,10 @@ from typing import Any
 from .._errors import ClouddbError, InvalidOption
 from .._http.client import Client
 from .._http.errors import NotFound, StatusError
+from .._http.pages import first_page
 from .._http.response import Response
-from .._lists import Listed, ResourceNotFound, id_from, list_resources
-from .._options import NOT_CREATED_ID
+from .._lists import Listed, list_resources
+from .._projects import branch_id_from as branch_id_from
 from .._untrusted import displayable
 from .compare import contains, fields_of
 from .goal import CHANGE, DELETE, Goal, Resource, ResourceRequest, fill, placeholders
@@ -23,22 +24,6 @@ from .state import ABSENT, DELETING, PRESENT, own_state
 MAX_NAMED = 10
 # An account may list projects for an organization only, and a key may be for one project only.
 LIST_REFUSED = frozenset({400, 403})
-
-
-def branch_id_from(
-    branch: str | None, client: Client, project_id: str, may_be_missing: bool, option: str = "branch"
-) -> str:
-    """The id of the branch with this id or name; None: the default branch. C(may_be_missing) and errors as of id_from()."""
-    if NOT_CREATED_ID in (project_id, branch):
-        return NOT_CREATED_ID
-    listed = list_resources(client, ("projects", project_id, "branches"), "branches")
-    if branch is not None:
-        return id_from(option, "branch", listed, branch, may_be_missing)
-    for each in listed.items:
-        if each.get("default") and each.get("id"):
-            return str(each["id"])
-    problem = f"branch: project {project_id} has no default branch. Set the name of a branch."
-    raise ResourceNotFound(problem, {"option": "branch"})
 
 
 def look_up(client: Client, goal: Goal, past: Journal) -> tuple[Resource | None, list[str]]:
@@ -126,7 +111,7 @@ def find_resource(client: Client, goal: Goal, past: Journal) -> tuple[Resource |
     elif goal.intent == CHANGE:
         fields = fields_of(goal.requests[CHANGE].wanted, {})
         alternatives.append({field: fields.get(field, value) for field, value in find.match.items()})
-    first = client.get(*find.segments, query=find.query)
+    first = first_page(client, *find.segments, query=find.query)
     if find.is_option:
         require_array(first, find.field)
     return select(list_resources(client, find.segments, find.field, find.query, first), alternatives, goal)

@@ -100,7 +100,8 @@ class SimulatedOperations:
         first = int(query.get("cursor", 0))
         end = first + int(query.get("limit") or page_size)
         content = list(map(render, items[first:end]))
-        return Response({field: content, "pagination": {"cursor": str(end)}}, Request("GET", path, "request"))
+        pagination = {"pagination": {"cursor": str(end)}} if content else {}
+        return Response({field: content, **pagination}, Request("GET", path, "request", query))
 
     def _project(self, project_id: str) -> dict[str, Any]:
         project = dict(self.projects[project_id])

@@ -114,7 +114,7 @@ options:
     type: int
     default: 600
   page_size:
-    description: Number of projects to request per page. If not set, the service decides.
+    description: Number of projects to request per page. If not set, the largest that the service takes.
     type: int
 requirements:
   - requests

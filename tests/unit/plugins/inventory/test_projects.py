@@ -216,8 +216,12 @@ def test_cache_saves_requests_and_contains_no_key(tmp_path: Path, sandbox: Sandb
 
     asked, hosts = run()
     assert (asked, run()) == (True, (False, hosts))
-    assert run(filters={"name": "shop"}, query={"search": "s", "org_id": "o"})[0], "other options have another entry"
-    assert not run(filters={"name": "shop"}, query={"org_id": "o", "search": "s"})[0], "their order does not matter"
+    assert run(filters={"name": "shop"}, query={"search": "s", "org_id": "org-sandbox-12345678"})[0], (
+        "other options have another entry"
+    )
+    assert not run(filters={"name": "shop"}, query={"org_id": "org-sandbox-12345678", "search": "s"})[0], (
+        "their order does not matter"
+    )
     assert run(use_cache=False)[0], "a refresh fetches again"
     for file in (tmp_path / "cache").iterdir():
         assert sandbox.api_key not in file.name + file.read_text()
@@ -231,7 +235,8 @@ def test_the_organization_is_an_option_or_a_variable_of_the_environment(
         parse(tmp_path, sandbox)
     assert len(parse(tmp_path, sandbox, org_id="org-sandbox-12345678").hosts) == len(SEED)
     monkeypatch.setenv("CLOUDDB_ORG_ID", "org-2")
-    assert len(parse(tmp_path, sandbox).hosts) == 0
+    with pytest.raises(AnsibleParserError, match=r"no organization org-2 \(CLOUDDB_ORG_ID\)"):
+        parse(tmp_path, sandbox)
 
 
 def test_each_key_has_its_own_cache_entry(tmp_path: Path) -> None:

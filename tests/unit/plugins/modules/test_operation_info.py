@@ -65,6 +65,7 @@ def test_returns_a_projects_operations_as_the_service_sends_them(
             "by_status": {"running": 1, "failed": 1, "finished": 2},
             "by_action": {"start_compute": 2, "create_branch": 1, "create_timeline": 1},
         },
+        "unavailable_project_ids": [],
         "warnings": [],
     }
     assert [operation["id"] for operation in operations] == ["shop-4", "shop-3", "shop-2", "shop-1"]

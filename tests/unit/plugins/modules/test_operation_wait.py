@@ -241,3 +241,10 @@ def test_an_unknown_operation_or_project_aborts_the_wait(
 
 def test_the_documentation_names_the_statuses_that_end_a_wait() -> None:
     assert set(re.findall(r"V\((\w+)\)", operation_wait.DOCUMENTATION)) >= ENDED
+
+
+def test_the_lookup_of_the_project_ends_with_the_timeout(sandbox: Sandbox, client: Client, clock: FakeClock) -> None:
+    sandbox.fault("status", status=429, path="/projects", retry_after=60, times=None)
+    with pytest.raises(StatusError, match="timeout \\(10 s\\) ended while the project 'shop' was looked up") as error:
+        task(client, project="shop", timeout=10)
+    assert error.value.out_of_time and clock.elapsed <= 12

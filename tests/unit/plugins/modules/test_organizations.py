@@ -127,7 +127,38 @@ def test_a_key_that_is_limited_to_a_project_works_by_its_id(
     sandbox: Sandbox, limited_key: str, module: ModuleType, options: dict[str, Any]
 ) -> None:
     assert "failure" not in result(module, sandbox, limited_key, **options)
-    assert result(module, sandbox, limited_key, **{name: BLOG for name in options if name != "required"})["failed"]
+    others = {name: BLOG if name != "required" else True for name in options}
+    assert result(module, sandbox, limited_key, **others)["failed"]
+
+
+def test_the_message_names_the_project_that_a_limited_key_cannot_access(sandbox: Sandbox, limited_key: str) -> None:
+    failed = result(branch_info, sandbox, limited_key, project=BLOG)
+    assert f"project: the API key cannot access {BLOG}." in failed["msg"]
+    assert failed["failure"]["kind"] == "not_found"
+
+
+@pytest.mark.parametrize("module, options", [*BY_NAME, (project_info, {})])
+def test_an_unknown_organization_is_an_error(
+    sandbox: Sandbox,
+    monkeypatch: pytest.MonkeyPatch,
+    organization: dict[str, str],
+    module: ModuleType,
+    options: dict[str, Any],
+) -> None:
+    if module is project:
+        pytest.skip("its list is that of the engine")
+    monkeypatch.setenv("CLOUDDB_ORG_ID", "org-nope")
+    failed = result(module, sandbox, **options)
+    problem = "org_id: there is no organization org-nope (CLOUDDB_ORG_ID), or the API key cannot access it."
+    assert f"{problem} Set org_id to one of: {organization['id']}." in failed["msg"]
+    assert failed["failure"]["kind"] == "not_found"
+
+
+def test_a_message_about_a_missing_project_names_its_organization(
+    sandbox: Sandbox, organization: dict[str, str]
+) -> None:
+    failed = result(branch_info, sandbox, project="shpo", org_id=organization["id"])
+    assert f"there is no project 'shpo' in the organization {organization['id']} (org_id)" in failed["msg"]
 
 
 @pytest.mark.parametrize("module, options", [*BY_NAME, (project, {"name": "shop", "state": "absent"})])

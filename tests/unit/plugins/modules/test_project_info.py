@@ -68,7 +68,7 @@ def test_required_project_that_is_missing_fails(client: Client, options: dict[st
 
 
 def test_a_name_in_place_of_an_id_is_recognized(client: Client) -> None:
-    with pytest.raises(ClouddbError, match="This is the name of a project: set name\\."):
+    with pytest.raises(ClouddbError, match="If this is the name of a project, set name\\."):
         task(client, project_id="shop", required=True)
 
 
@@ -84,8 +84,29 @@ def test_required_project_may_be_among_those_that_the_service_left_out(sandbox: 
     sandbox.fault("unavailable_projects", ids=[BLOG["id"]], times=None)
     with pytest.raises(ClouddbError) as error:
         task(client, name="shop-blog", required=True)
+    # One that was found may not be the only one.
+    with pytest.raises(ClouddbError, match="incomplete"):
+        task(client, name="shop")
     failure = {"kind": "incomplete_list", "name": "shop-blog", "unavailable_project_ids": [BLOG["id"]]}
     assert error.value.as_result()["failure"] == failure
+
+
+@pytest.mark.parametrize(
+    "options, requests",
+    [
+        ({"project_id": SHOP["id"]}, 1),
+        ({"project_id": SHOP["id"], "org_id": "org-a"}, 1),
+        ({"project_id": "no-12345678"}, 1),
+    ],
+)
+def test_by_its_id_a_project_takes_one_request(
+    sandbox: Sandbox, client: Client, options: dict[str, Any], requests: int
+) -> None:
+    found = task(client, **options)["projects"]
+    assert sandbox.sent() == [f"GET /projects/{options['project_id']}"] * requests
+    assert found == (
+        [sandbox.api("GET", f"/projects/{SHOP['id']}")["project"]] if SHOP["id"] in options.values() else []
+    )
 
 
 def test_fields_reduce_each_project(client: Client) -> None:

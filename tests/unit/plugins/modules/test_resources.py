@@ -227,7 +227,8 @@ class TestParents:
     def test_one_that_an_incomplete_list_may_lack_is_an_error(self, sandbox: Sandbox, client: Client) -> None:
         sandbox.fault("unavailable_projects", ids=[SHOP], times=None)
         assert failing(client, **PREVIEW)["kind"] == "incomplete_list"
-        assert task(client, check_mode=True, **PREVIEW)["changed"] is True
+        with pytest.raises(ClouddbError, match="incomplete"):
+            task(client, check_mode=True, **PREVIEW)
 
     def test_several_projects_of_a_name_are_an_error(self, sandbox: Sandbox, client: Client) -> None:
         sandbox.api("POST", "/projects", {"project": {"name": "shop"}})

@@ -48,6 +48,7 @@ from ansible_collections.clouddb.control.tests.unit.support.scripted_service imp
     reply,
 )
 
+NOT_READY = reply({"message": "branch not ready yet"}, 422)
 OK = reply({"done": True})
 PACKED = gzip.compress(b'{"done": true}', mtime=0)
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -321,7 +322,14 @@ def test_after_a_broken_response_the_service_may_have_acted(
 
 
 @pytest.mark.parametrize(
-    "refusal", [reply({}, 423), reply({}, 429), NOT_NOW, reply(b"closed for an hour", 503, Retry_After="3600")]
+    "refusal",
+    [
+        reply({}, 423),
+        NOT_READY,
+        reply({}, 429),
+        NOT_NOW,
+        reply(b"closed for an hour", 503, Retry_After="3600"),
+    ],
 )
 def test_post_is_retried_after_a_refusal(serve: Serve, refusal: Reply) -> None:
     served = serve(refusal, OK)
@@ -364,11 +372,48 @@ def test_a_put_is_retried(serve: Serve) -> None:
 
 
 @pytest.mark.parametrize("retry_locked, attempts", [(True, 2), (False, 1)])
-def test_a_locked_project_is_retried_unless_the_caller_waits(serve: Serve, retry_locked: bool, attempts: int) -> None:
-    served = serve(*[reply({}, 423)] * attempts, api_retries=1)
+@pytest.mark.parametrize("refusal, not_ready", [(reply({}, 423), False), (NOT_READY, True)])
+def test_what_is_locked_or_not_ready_is_retried_unless_the_caller_waits(
+    serve: Serve, refusal: Reply, not_ready: bool, retry_locked: bool, attempts: int
+) -> None:
+    served = serve(*[refusal] * attempts, api_retries=1)
     with pytest.raises(StatusError) as error:
         served.client.request("POST", ["projects"], retry_locked=retry_locked)
     assert error.value.attempts == attempts
+    assert (error.value.not_ready, error.value.transient, error.value.may_have_acted) == (not_ready, True, False)
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        reply({"message": "the name is not valid"}, 422),
+        reply({"input": "not ready"}, 422),
+        reply(b"not ready yet", 422),
+        reply({"message": "branch not ready yet"}, 400),
+    ],
+)
+def test_another_refusal_is_final(serve: Serve, refusal: Reply) -> None:
+    error = fails(serve(refusal), "POST")
+    assert isinstance(error, StatusError) and not (error.not_ready or error.transient)
+
+
+@pytest.mark.parametrize("path", ["api_keys", "users/me", "regions"])
+def test_a_path_that_refuses_the_key_of_an_organization_asks_for_org_id(serve: Serve, path: str) -> None:
+    served = serve(reply({"message": "not allowed for organization API keys"}, 404))
+    with pytest.raises(StatusError, match="Set org_id") as error:
+        served.client.get(*path.split("/"))
+    assert "base_url" not in str(error.value)
+
+
+@pytest.mark.parametrize("seconds, out_of_time", [(30, True), (90, False)])
+def test_an_error_says_whether_the_deadline_left_no_time_for_a_retry(
+    serve: Serve, seconds: float, out_of_time: bool
+) -> None:
+    served = serve(*[reply({}, 429, Retry_After="60")] * (1 if out_of_time else 2), api_retries=1)
+    client = served.client.with_deadline(Deadline.after(served.clock.clock, seconds), retries=True)
+    with pytest.raises(StatusError) as error:
+        client.get("projects")
+    assert error.value.out_of_time is out_of_time
 
 
 @each_method

@@ -22,7 +22,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._http.pages import
 from ansible_collections.clouddb.control.plugins.module_utils._http.response import Response
 from ansible_collections.clouddb.control.plugins.module_utils._http.session import Request
 from ansible_collections.clouddb.control.tests.unit.support.environment import clear_environment
-from ansible_collections.clouddb.control.tests.unit.support.scripted_client import Serve, page, scripted
+from ansible_collections.clouddb.control.tests.unit.support.scripted_client import Scripted, Serve, page, scripted
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import (
     Reply,
     ScriptedService,
@@ -45,7 +45,7 @@ def read(client: Client, **options: Any) -> list[list[str]]:
 # Any valid Unicode text. Ids are path segments, so they are not blank and not dots only.
 texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
 ids = st.from_regex(r"[A-Za-z0-9_.-]{1,128}", fullmatch=True).filter(lambda text: text.strip("."))
-cursors = texts | st.sampled_from(
+cursors = texts.filter(lambda text: text != "more") | st.sampled_from(
     ["2026-11-21T08:00:00.123456789+02:00", "%2B", "a&cursor=b#c", " ", "0", "\r\n", "\0"]
 )
 
@@ -77,7 +77,7 @@ def test_every_item_is_listed_once(service: ScriptedService, data: st.DataObject
     if end == "empty":
         script.append(things())
     elif end == "empty with a cursor":
-        script.append(things(cursor="more"))
+        script += [things(cursor="more"), things()]
     elif end == "no cursor":
         script[-1] = things(*parts[-1])
     else:
@@ -88,7 +88,7 @@ def test_every_item_is_listed_once(service: ScriptedService, data: st.DataObject
     found = read(scripted(service, api_retries=0).client)
     assert [item for a_page in found for item in a_page] == items
     queries = [dict(request.query) for request in service.requests]
-    assert queries == [{}, *({"cursor": cursor} for cursor in sent)][: len(script)]
+    assert queries == [{}, *({"cursor": cursor} for cursor in [*sent, "more"])][: len(script)]
 
 
 def test_requests_carry_limit_query_and_cursor(serve: Serve) -> None:
@@ -100,6 +100,58 @@ def test_requests_carry_limit_query_and_cursor(serve: Serve) -> None:
         [*query, ("cursor", "1")],
         [*query, ("cursor", "2")],
     ]
+
+
+@pytest.mark.parametrize("empty, found", [(2, [["a"], [], [], ["b"]]), (3, [["a"], [], [], []])])
+def test_an_empty_page_is_not_the_end_but_three_in_a_row_are(serve: Serve, empty: int, found: list[list[str]]) -> None:
+    pauses = [things(cursor=f"{number}") for number in range(empty)]
+    served = serve(things("a", cursor="first"), *pauses, *([things("b")] if empty < 3 else []))
+    assert read(served.client) == found
+
+
+TOO_LARGE = reply({"message": "limit must be at most 100"}, 422)
+INVALID = reply({"message": "unknown parameter"}, 400)
+
+
+def projects(*ids: str, cursor: str | None = None) -> Reply:
+    return page("projects", [{"id": each} for each in ids], cursor)
+
+
+def limits(served: Scripted) -> list[str | None]:
+    """The limit of each request."""
+    return [dict(request.query).get("limit") for request in served.requests]
+
+
+@pytest.mark.parametrize(
+    "script, sent",
+    [
+        ([projects("a", cursor="1"), projects("b")], ["400", "400"]),
+        ([TOO_LARGE, TOO_LARGE, projects("a", cursor="1"), projects("b")], ["400", "200", "100", "100"]),
+        ([TOO_LARGE, TOO_LARGE, TOO_LARGE, projects("a")], ["400", "200", "100", None]),
+        ([INVALID, projects("a", cursor="1"), projects("b")], ["400", None, None]),
+    ],
+)
+def test_pages_are_as_large_as_the_service_takes(serve: Serve, script: list[Reply], sent: list[str | None]) -> None:
+    served = serve(*script, projects("c"))
+    list(pages(served.client, "projects", field="projects"))
+    # Which is known in the next list.
+    list(pages(served.client.with_secrets(), "projects", field="projects"))
+    assert limits(served) == [*sent, sent[-1]]
+
+
+@pytest.mark.parametrize("options", [{"page_size": 7}, {"query": {"limit": 7}}])
+def test_a_limit_of_the_user_is_not_changed(serve: Serve, options: dict[str, Any]) -> None:
+    served = serve(TOO_LARGE)
+    with pytest.raises(StatusError):
+        list(pages(served.client, "projects", field="projects", **options))
+    assert limits(served) == ["7"]
+
+
+def test_a_missing_organization_is_not_taken_for_a_refused_limit(serve: Serve) -> None:
+    served = serve(reply({"message": "org_id is required"}, 400))
+    with pytest.raises(StatusError):
+        list(pages(served.client, "projects", field="projects"))
+    assert len(served.requests) == 1
 
 
 @pytest.mark.parametrize(

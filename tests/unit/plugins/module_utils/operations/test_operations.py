@@ -224,21 +224,23 @@ def test_a_transient_error_is_raised_after_the_other_operations_were_polled(serv
 
 
 def of_account(served: Scripted) -> tuple[list[list[str]], list[str]]:
-    """The ids of the operations of each project, one project after the other, and the warnings."""
+    """The ids of the operations of each project, one project after the other, and of the projects that are missing."""
 
     def ids_of(project_id: str) -> list[str]:
         return [each["id"] for each in list_operations(served.client, project_id, Selection())]
 
-    return map_account(served.client, ids_of, 1, None)
+    found, missing, warnings = map_account(served.client, ids_of, 1, None)
+    assert len(warnings) == bool(missing) and all(project_id in warnings[0] for project_id in missing)
+    return found, missing
 
 
 def test_projects_that_are_deleted_meanwhile_are_left_out_with_a_warning(serve: Serve) -> None:
     """Also one that is deleted between two pages."""
     projects = page("projects", [{"id": each} for each in ("a", "gone-1", "b", "gone-2")])
     last = [named("1", cursor="1"), reply({}, 404)]
-    found, [warning] = of_account(serve(projects, named("a"), reply({}, 404), named("b"), *last))
+    found, missing = of_account(serve(projects, named("a"), reply({}, 404), named("b"), *last))
     assert found == [["a"], ["b"]]
-    assert warning.endswith(": gone-1, gone-2.")
+    assert missing == ["gone-1", "gone-2"]
 
 
 def test_any_other_error_is_raised(serve: Serve) -> None:
@@ -273,8 +275,7 @@ def test_counting_keeps_no_more_than_two_pages_in_memory(serve: Serve, monkeypat
 
 
 def test_projects_that_the_service_could_not_list_are_a_warning(serve: Serve) -> None:
-    _found, [warning] = of_account(serve(reply({"projects": [], "unavailable_project_ids": ["lost-1"]})))
-    assert "lost-1" in warning
+    assert of_account(serve(reply({"projects": [], "unavailable_project_ids": ["lost-1"]}))) == ([], ["lost-1"])
 
 
 # The list of projects: filters, query parameters, and the warning if it is incomplete
@@ -327,9 +328,9 @@ def test_malformed_unavailable_project_ids_raise(serve: Serve, ids: Any) -> None
     ],
 )
 def test_query_parameters_are_sent(serve: Serve, query: Any, sent: list[tuple[str, str]]) -> None:
-    served = serve(page("projects", []))
+    served = serve(page("projects", [SHOP]))
     list_projects(served.client, query=checked_query({"query": query}))
-    assert served.requests[0].query == sent
+    assert served.requests[0].query == [*sent, ("limit", "400")]
 
 
 @pytest.mark.parametrize("query", [None, {}, {"org_id": "org-1"}])

@@ -1,0 +1,112 @@
+# Copyright (c) clouddb.control contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Resources are found by their names with few requests, whatever the service makes of search, and never in incomplete lists."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
+from ansible_collections.clouddb.control.plugins.module_utils._http.errors import StatusError
+from ansible_collections.clouddb.control.plugins.module_utils._lists import list_named
+from ansible_collections.clouddb.control.plugins.module_utils._projects import branch_id_from, project_id_from
+from ansible_collections.clouddb.control.tests.unit.support.scripted_client import Scripted, Serve, page
+from ansible_collections.clouddb.control.tests.unit.support.scripted_service import Reply, reply
+
+SHOP = {"id": "wispy-lake-12345678", "name": "shop"}
+BLOG = {"id": "red-moon-34567890", "name": "shop-blog"}
+OTHER = {"id": "calm-hill-23456789", "name": "other"}
+
+
+def projects(*items: dict[str, Any], **fields: Any) -> Reply:
+    return reply({"projects": list(items), **fields})
+
+
+def searches(served: Scripted) -> list[str | None]:
+    """What each request searches for."""
+    return [dict(request.query).get("search") for request in served.requests]
+
+
+@pytest.mark.parametrize(
+    "name, script, sent",
+    [
+        ("shop", [projects(SHOP, BLOG)], ["shop"]),
+        # Nothing of exactly this name: the complete list has the names that are near.
+        ("sho", [projects(SHOP, BLOG), projects(SHOP, BLOG, OTHER)], ["sho", None]),
+        ("shpo", [projects(), projects(SHOP, BLOG, OTHER)], ["shpo", None]),
+        # A service that ignores the parameter, and one that refuses it.
+        ("shpo", [projects(SHOP, BLOG, OTHER)], ["shpo"]),
+        ("shop", [reply({"message": "too short"}, 400)] * 2 + [projects(SHOP, OTHER)], ["shop", "shop", None]),
+        # By the id.
+        (SHOP["id"], [projects(SHOP)], [SHOP["id"]]),
+    ],
+)
+def test_a_name_takes_few_requests(serve: Serve, name: str, script: list[Reply], sent: list[str | None]) -> None:
+    served = serve(*script)
+    listed = list_named(served.client, ("projects",), "projects", name, {"org_id": "org-1"})
+    assert searches(served) == sent
+    assert all(dict(request.query)["org_id"] == "org-1" for request in served.requests)
+    assert (name in listed.names or any(item["id"] == name for item in listed.items)) is (name in (*SHOP.values(),))
+    assert name in (*SHOP.values(),) or OTHER["name"] in listed.names
+
+
+def test_a_search_of_the_user_is_not_replaced(serve: Serve) -> None:
+    served = serve(projects(SHOP))
+    list_named(served.client, ("projects",), "projects", "shop", {"search": "sh"})
+    assert searches(served) == ["sh"]
+
+
+def test_a_list_without_search_is_read(serve: Serve) -> None:
+    served = serve(reply({"databases": [{"name": "app"}]}))
+    assert list_named(served.client, ("projects", "p", "databases"), "databases", "app").names == {"app"}
+    assert served.requests[0].query == []
+
+
+@pytest.mark.parametrize("check_mode", [False, True], ids=["real", "check mode"])
+@pytest.mark.parametrize("found", [[SHOP], []], ids=["found", "missing"])
+def test_an_incomplete_list_decides_nothing_by_name(serve: Serve, found: list[Any], check_mode: bool) -> None:
+    script = [projects(*found, unavailable_project_ids=[OTHER["id"]])] * (1 if found else 2)
+    with pytest.raises(ClouddbError) as error:
+        project_id_from({"project": "shop"}, serve(*script).client, may_be_missing=check_mode)
+    assert error.value.kind == "incomplete_list"
+    assert error.value.details["unavailable_project_ids"] == [OTHER["id"]]
+
+
+def test_what_looks_like_an_id_may_be_a_name(serve: Serve) -> None:
+    named = {"id": "p-1", "name": "red-moon-34567890"}
+    served = serve(reply({}, 404), projects(named))
+    assert project_id_from({"project": named["name"]}, served.client, may_be_missing=False) == "p-1"
+
+
+def test_two_organizations_are_refused_before_a_request(serve: Serve) -> None:
+    with pytest.raises(ClouddbError, match="CLOUDDB_ORG_ID"):
+        params = {"project": "shop", "org_id": "org-1", "query": {"org_id": "org-2"}}
+        project_id_from(params, serve().client, may_be_missing=False)
+
+
+def test_a_missing_organization_is_one_request(serve: Serve) -> None:
+    served = serve(reply({"message": "org_id is required"}, 400))
+    with pytest.raises(StatusError):
+        list_named(served.client, ("projects",), "projects", "shop")
+
+
+@pytest.mark.parametrize(
+    "branch, script",
+    [
+        ("dev", [page("branches", [{"id": "br-2", "name": "dev"}])]),
+        ("br-2", [page("branches", [{"id": "br-2", "name": "dev"}])]),
+        # The default branch ends the list.
+        (None, [page("branches", [{"id": "br-1"}, {"id": "br-2", "default": True}], "more")]),
+    ],
+)
+def test_a_branch_takes_one_request(serve: Serve, branch: str | None, script: list[Reply]) -> None:
+    served = serve(*script)
+    assert branch_id_from(branch, served.client, "p", may_be_missing=False) == "br-2"
+
+
+def test_the_few_that_there_are_are_named(serve: Serve) -> None:
+    branches = page("branches", [{"id": "br-1", "name": "main"}, {"id": "br-2", "name": "stage"}])
+    with pytest.raises(ClouddbError, match="parent: there is no branch 'xyz'\\. There are: main, stage\\."):
+        branch_id_from("xyz", serve(branches).client, "p", may_be_missing=False, option="parent")

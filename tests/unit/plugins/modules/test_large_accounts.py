@@ -1,0 +1,86 @@
+# Copyright (c) clouddb.control contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The number of requests in an account of thirty thousand projects."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
+from ansible_collections.clouddb.control.plugins.module_utils._http.connection import Connection
+from ansible_collections.clouddb.control.plugins.module_utils._http.errors import NotFound, StatusError
+from ansible_collections.clouddb.control.plugins.module_utils._http.response import Response
+from ansible_collections.clouddb.control.plugins.module_utils._http.session import Request
+from ansible_collections.clouddb.control.plugins.modules import operation_info, project_info
+from ansible_collections.clouddb.control.tests.unit.support.module_main import defaults_of
+
+DEFAULT_LIMIT = 10
+
+
+class LargeAccount(Client):
+    """A client of an account that pages as the published API document says. C(most): the largest limit that it takes, and C(refuses)
+    whether it refuses a larger one; C(searches): whether it knows C(search)."""
+
+    def __init__(self, number: int, most: int = 400, refuses: bool = False, searches: bool = True) -> None:
+        super().__init__(Connection("https://control.example.com/api/v2", "key"))
+        self.projects = [{"id": f"calm-hill-{100000 + index}", "name": f"shop-{index}"} for index in range(number)]
+        self.most, self.refuses, self.searches = most, refuses, searches
+        self.sent = 0
+
+    def get(self, *segments: str | int, query: Mapping[str, Any] | None = None) -> Response:
+        self.sent += 1
+        query, request = query or {}, Request("GET", "/", "id", query)
+        if len(segments) == 3:
+            created_at = "2020-01-01T00:00:00Z"
+            operation = {"id": f"{segments[1]}-1", "status": "finished", "created_at": created_at}
+            return Response({"operations": [operation], "pagination": {"cursor": created_at}}, request)
+        if len(segments) == 2:
+            found = [each for each in self.projects if each["id"] == segments[1]]
+            if not found:
+                raise NotFound("no such project", request, 1, 404)
+            return Response({"project": found[0]}, request)
+        limit = int(query.get("limit", DEFAULT_LIMIT))
+        if self.refuses and limit > self.most:
+            raise StatusError("refused", request, 1, 400, {"message": "limit is too large"})
+        search = query.get("search", "") if self.searches else ""
+        listed = [each for each in self.projects if search in each["name"] or search in each["id"]]
+        first = next((index + 1 for index, each in enumerate(listed) if each["id"] == query.get("cursor")), 0)
+        page = listed[first : first + min(limit, self.most)]
+        return Response({"projects": page, **({"pagination": {"cursor": page[-1]["id"]}} if page else {})}, request)
+
+
+LIST: dict[str, Any] = {}
+BY_ID = {"project_id": "calm-hill-129999"}
+BY_NAME = {"name": "shop-29999"}
+# A part of eleven thousand names.
+BY_COMMON_NAME = {"name": "shop-2"}
+RECENT = {"created_after": "24h"}
+
+
+@pytest.mark.parametrize(
+    "module, number, options, service, found, most",
+    [
+        (project_info, 30_000, LIST, {}, 30_000, 76),
+        (project_info, 30_000, BY_ID, {}, 1, 1),
+        (project_info, 30_000, BY_NAME, {}, 1, 2),
+        (project_info, 30_000, BY_COMMON_NAME, {}, 1, 29),
+        (project_info, 30_000, {"name": "blog"}, {}, 0, 77),
+        (project_info, 30_000, LIST, {"most": 100}, 30_000, 301),
+        (project_info, 30_000, LIST, {"most": 100, "refuses": True}, 30_000, 303),
+        (project_info, 3_000, LIST, {"most": 10, "refuses": True}, 3_000, 304),
+        (project_info, 30_000, BY_NAME, {"searches": False}, 1, 76),
+        (project_info, 30_000, {"name": "blog"}, {"searches": False}, 0, 76),
+        (operation_info, 1_000, {**RECENT, "workers": 1}, {}, 0, 1_004),
+    ],
+)
+def test_requests(
+    module: ModuleType, number: int, options: dict[str, Any], service: dict[str, Any], found: int, most: int
+) -> None:
+    client = LargeAccount(number, **service)
+    result = module.run({**defaults_of(module), **options}, client, False)
+    assert len(result["projects" if module is project_info else "operations"]) == found
+    assert client.sent == most
