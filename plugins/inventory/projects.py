@@ -28,7 +28,9 @@ options:
     description:
       - Fields of a project to use as its host name. The first one that contains a string with an ASCII letter or digit applies, or else C(id).
       - If another project, a group or Ansible itself uses the name, regardless of case, the id is appended, for example
-        V(shop-wispy-lake-12345678). A project that several sources of this plugin contain is one host.
+        V(shop-wispy-lake-12345678), because Ansible takes C(hosts) and C(--limit) of this name for the host alone. The groups are those of earlier
+        sources, of O(groups) and of O(keyed_groups). A project that several sources of this plugin contain is one host.
+      - A group that would get the name of a host of an earlier source is an error.
       - Names are shortened to 100 characters. Underscores replace all characters other than ASCII letters, digits, dots, dashes and
         underscores.
       - A project can have the same name as a host of another inventory source. If that is possible, use V(id).
@@ -38,11 +40,14 @@ options:
   hostvars_prefix:
     description:
       - Prefix of the names of the host variables.
-      - Fields that would become C(ansible_) variables, or whose names are not valid for variables, are left out with a warning.
+      - Fields that would become variables of Ansible, such as C(ansible_host) or C(inventory_dir), or whose names are not valid for variables, are
+        left out with a warning.
     type: str
     default: clouddb_
   filters:
-    description: Exact values of C(project_id), C(name) or C(region_id) that projects must have, as in M(clouddb.control.project_info).
+    description:
+      - Exact values of C(project_id), C(name) or C(region_id) that projects must have, as in M(clouddb.control.project_info).
+      - If no project has them, a warning names similar ones.
     type: dict
     default: {}
   query:
@@ -52,10 +57,19 @@ options:
     description: Maximum number of projects in a page. If not set, the largest that the service takes.
     type: int
   operations:
-    description: Whether hosts have the variable C(clouddb_operations) (with the default prefix). It lists the project's operations that were created
-      within the last 24 hours and are unfinished or failed.
+    description:
+      - Whether hosts have the variable C(clouddb_operations) (with the default prefix). It lists the project's operations that were created within
+        the last 24 hours and are unfinished or failed.
+      - A project whose operations cannot be found is named in a warning, and its host does not have the variable.
     type: bool
     default: false
+  allow_incomplete:
+    description:
+      - Whether to use a list of projects that the service marks as incomplete. A warning then names the projects that are missing.
+      - By default, such a list is an error, because AWX with C(overwrite) would delete the hosts of the missing projects.
+    type: bool
+    default: false
+    version_added: 2.1.0
   local_connection:
     description:
       - Whether tasks for the projects run on the controller, with its own Python, as Ansible cannot log in to a project. Hosts then have the variables
@@ -76,7 +90,7 @@ notes:
   - Values from the service and from O(compose) are never rendered as templates.
   - All values can be vaulted with C(!vault). O(base_url), O(api_key), O(org_id) and the values in O(filters) and O(query) can also be templates, with
     variables of C(--extra-vars).
-  - The cache does not contain the API key.
+  - The cache does not contain the API key. A list about which there is a warning is not cached.
 seealso:
   - module: clouddb.control.project_info
 """
@@ -122,17 +136,29 @@ import hashlib
 import json
 import re
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
+from copy import copy
 from datetime import timedelta
 from functools import partial
-from typing import Any
+from typing import Any, Callable
 
+import ansible.template
+import jinja2
+from ansible import constants
 from ansible.errors import AnsibleError, AnsibleParserError
 from ansible.inventory.data import InventoryData
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.parsing.dataloader import DataLoader
 from ansible.plugins.inventory import BaseInventoryPlugin, Cacheable, Constructable
-from ansible.utils.unsafe_proxy import wrap_var
+
+if hasattr(ansible.template, "trust_as_template"):  # ansible-core 2.19 and later
+
+    def _inert(value: Any) -> Any:
+        """The value: only a text that is marked as trusted is a template."""
+        return value
+
+else:
+    from ansible.utils.unsafe_proxy import wrap_var as _inert  # type: ignore[no-redef]
 
 try:
     from ansible.module_utils.secrets import register_secrets
@@ -143,17 +169,21 @@ from ..module_utils._errors import ClouddbError, InvalidOption, sentence
 from ..module_utils._http.client import MAX_WORKERS, Client
 from ..module_utils._http.connection import CONNECTION_OPTIONS, Connection, connection_from
 from ..module_utils._http.session import COLLECTION_VERSION, REQUESTS_IMPORT_ERROR, missing_requests
+from ..module_utils._lists import similar
 from ..module_utils._operations.operations import Selection, list_operations, map_projects
 from ..module_utils._operations.status import SUCCEEDED
 from ..module_utils._options import as_text, integer
-from ..module_utils._projects import Filters, checked_filters, checked_query, list_projects
+from ..module_utils._projects import Filters, checked_filters, checked_query, list_projects, no_project
 from ..module_utils._secrets import encodings
-from ..module_utils._untrusted import MAX_MESSAGE_LENGTH, displayable
+from ..module_utils._untrusted import MAX_MESSAGE_LENGTH, displayable, is_id
 from ..plugin_utils._host_names import LOCAL_NAMES, host_names
 
 GROUP = "clouddb_projects"
 # Names of host variables; those that begin with ansible_ would change how Ansible connects.
 VARIABLE = re.compile("(?!ansible_)[A-Za-z_][A-Za-z0-9_]*")
+# Variables and functions of templates that Ansible itself sets.
+OWN_VARIABLES = {*constants.INTERNAL_STATIC_VARS, *jinja2.defaults.DEFAULT_NAMESPACE}
+OWN_VARIABLES |= {"environment", "lookup", "now", "omit", "q", "query", "undef", "vars"}
 
 
 class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
@@ -164,8 +194,18 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
     _names_groups = False
 
     def verify_file(self, path: str) -> bool:
-        """Whether the name of the file is one of this plugin's."""
-        return bool(super().verify_file(path)) and path.endswith(("clouddb.yml", "clouddb.yaml"))
+        """Whether the name of the file is one of this plugin's.
+
+        Ansible's plugin C(auto) passes on only files that name this plugin, so it gets an error that says how the name must end.
+        If the plugin is enabled by itself, it is asked about every file, and an error means no.
+        """
+        if not super().verify_file(path):
+            return False
+        if path.endswith(("clouddb.yml", "clouddb.yaml")):
+            return True
+        raise AnsibleParserError(
+            f"The name of a file with plugin: {self.NAME} must end in clouddb.yml or clouddb.yaml. Rename {path}."
+        )
 
     def parse(self, inventory: InventoryData, loader: DataLoader, path: str, cache: bool = True) -> None:
         """Add hosts, groups and variables to the inventory. Raises AnsibleParserError, with the client's message."""
@@ -179,35 +219,46 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             projects = self._projects(use_cache=cache)
         except ClouddbError as error:
             raise AnsibleParserError(str(error)) from error
-        hosts, groups = {*self.inventory.hosts}, {*self.inventory.groups}
-        try:
-            self._populate(projects)
-            # Plays on the controller would run on projects.
-            for name in {*LOCAL_NAMES} & {*self.inventory.groups} - groups:
-                raise AnsibleParserError(
-                    f"keyed_groups, groups: no group may be named {name}. No host was added. Set a prefix."
-                )
-        except BaseException:
-            self._remove_all_but(hosts, groups)
-            raise
+        self._add(projects)
 
-    def _remove_all_but(self, known_hosts: Collection[str], known_groups: Collection[str]) -> None:
-        """Remove what the source has added: with a part of its groups, plays could run on hosts that they exclude."""
-        for host in [host for name, host in self.inventory.hosts.items() if name not in known_hosts]:
-            self.inventory.remove_host(host)
-        for name in [name for name in self.inventory.groups if name not in known_groups]:
-            # Depending on the release of ansible-core, remove_group() takes the group or its name.
-            group = self.inventory.groups.pop(name)
-            for host in self.inventory.hosts.values():
-                host.remove_group(group)
+    def _add(self, projects: list[dict[str, Any]]) -> None:
+        """Add the projects, or nothing: with a part of its groups, plays could run on hosts that they exclude.
+
+        Ansible takes the name of a host for the host, even if there is a group of this name. So if a host has the name of a
+        group, all are added again under names without those of the groups.
+        """
+        taken = {self._sanitize_group_name(name) for name in self.get_option("groups") or {}}
+        variables, is_added = self._variables(projects), False
+        while not is_added:
+            others, groups, undo = {*self.inventory.hosts}, {*self.inventory.groups}, _memento(self.inventory)
+            try:
+                hosts = self._populate(projects, variables, {*groups, *taken})
+                lowered = {name.lower() for name in hosts}
+                found = {group for group in self.inventory.groups if group not in groups}
+                clashes = {group for group in found if group.lower() in lowered}
+                # Plays on the controller, or on hosts of other sources, would run on projects.
+                for name in sorted((found & {*LOCAL_NAMES, *(others - hosts)}) | (clashes & taken)):
+                    raise AnsibleParserError(
+                        f"keyed_groups, groups: no group may be named {name}, as there is a host of this name. "
+                        "No host was added. Set a prefix."
+                    )
+            except BaseException:
+                undo()
+                raise
+            is_added = not clashes
+            if clashes:
+                undo()
+                taken |= clashes
 
     def set_options(self, task_keys: Any = None, var_options: Any = None, direct: Any = None) -> None:
         """Set the options from the configuration file, C(direct). Raises InvalidOption."""
         given = _decrypted(direct or {})
         for name in sorted(set(given) - set(self.option_definitions)):
             # Ansible would ignore it: with a misspelled filter, plays would run on all projects.
-            known = ", ".join(sorted(self.option_definitions))
-            raise InvalidOption(name, f"there is no such option. The options are {known}.")
+            known = sorted(self.option_definitions)
+            hint = " or ".join(similar(str(name), known)[:2])
+            hint = f"Did you mean {hint}?" if hint else f"The options are {', '.join(known)}."
+            raise InvalidOption(displayable(name, 100), f"there is no such option. {hint}")
         try:
             boolean(given.get("validate_certs", True))
         except TypeError:
@@ -227,55 +278,66 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         if register_secrets:
             register_secrets(encodings(connection.api_key))
         key = _cache_key(connection, options) if self.get_option("cache") else None
-        if key and use_cache and key in self._cache:
-            cached: list[dict[str, Any]] = self._cache[key]
+        cached = self._cached(key) if key and use_cache else None
+        if cached is not None:
             return cached
-        projects, warnings, is_complete = _fetch(Client(connection), options)
+        projects, warnings = _fetch(Client(connection), options, boolean(self._option("allow_incomplete")))
         for warning in warnings:
             self.display.warning(displayable(warning, MAX_MESSAGE_LENGTH))
-        # An incomplete list is not cached: the next run may get a complete one.
-        if key and is_complete:
+        # The next run may get what is missing.
+        if key and not warnings:
             self._cache[key] = projects
         return projects
+
+    def _cached(self, key: str) -> list[dict[str, Any]] | None:
+        """The projects in the cache; None if there are none, or if what is there is damaged."""
+        try:
+            found = self._cache[key]
+        except (AnsibleError, LookupError, TypeError, ValueError):
+            return None
+        is_usable = isinstance(found, list) and all(isinstance(each, dict) and is_id(each.get("id")) for each in found)
+        return found if is_usable else None
 
     def _option(self, option: str) -> Any:
         """The value of the option, with templates rendered."""
         return self.templar.template(self.get_option(option))
 
-    def _populate(self, projects: list[dict[str, Any]]) -> None:
+    def _populate(self, projects: list[dict[str, Any]], own: dict[str, dict[str, Any]], groups: set[str]) -> set[str]:
+        """Add hosts that have none of the names in C(groups), with the variables in C(own), by their ids. Returns the names."""
         self.inventory.add_group(GROUP)
-        prefix, strict = self.get_option("hostvars_prefix"), self.get_option("strict")
-        is_local = self.get_option("local_connection")
-        composed_groups = [self._sanitize_group_name(name) for name in self.get_option("groups") or {}]
-        groups = {*self.inventory.groups, *composed_groups}
-        names = host_names(projects, self.get_option("hostnames"), groups, _earlier_ids(self.inventory))
-        hosts: dict[str, dict[str, Any]] = {}
-        left_out: dict[str, None] = {}
+        strict, is_local = self.get_option("strict"), self.get_option("local_connection")
+        earlier = _earlier_ids(self.inventory)
+        names = host_names(projects, self.get_option("hostnames"), {*groups, GROUP}, earlier)
         for project in projects:
-            host = self.inventory.add_host(names[project["id"]], group=GROUP)
-            left_out.update(dict.fromkeys(field for field in project if not VARIABLE.fullmatch(f"{prefix}{field}")))
-            # Values of the service are marked as unsafe, so that they are never rendered as templates.
-            variables = {
-                f"{prefix}{field}": wrap_var(value) for field, value in project.items() if field not in left_out
-            }
+            host, variables = self.inventory.add_host(names[project["id"]], group=GROUP), own[project["id"]]
             local = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
             for name, value in {**variables, **(local if is_local else {})}.items():
                 self.inventory.set_variable(host, name, value)
             self._set_composite_vars(self.get_option("compose"), variables, host, strict=strict)
             self._add_host_to_composed_groups(self.get_option("groups"), variables, host, strict=strict)
-            hosts[host] = variables
-        # Ansible takes the name of a group for the group, not for a host of this name. So these groups come last.
         self._names_groups = True
-        for host, variables in hosts.items():
+        for project_id, host in names.items():
             try:
-                self._add_host_to_keyed_groups(self.get_option("keyed_groups"), variables, host, strict=strict)
+                self._add_host_to_keyed_groups(self.get_option("keyed_groups"), own[project_id], host, strict=strict)
             except AnsibleError as error:
                 problem = sentence(displayable(f"keyed_groups: {host}: {error}", MAX_MESSAGE_LENGTH))
                 raise AnsibleParserError(f"{problem} No host was added.") from error
+        self._names_groups = False
+        return {*names.values()}
+
+    def _variables(self, projects: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+        """The variables of each project by its id, marked as unsafe, so that they are never rendered as templates."""
+        prefix = self.get_option("hostvars_prefix")
+        names = {field: f"{prefix}{field}" for project in projects for field in project}
+        left_out = [field for field, name in names.items() if not VARIABLE.fullmatch(name) or name in OWN_VARIABLES]
         if left_out:
             self.display.warning(
                 displayable(f"Fields of projects that cannot be host variables are left out: {', '.join(left_out)}.")
             )
+        return {
+            project["id"]: {names[field]: _inert(value) for field, value in project.items() if field not in left_out}
+            for project in projects
+        }
 
     def _compose(self, *args: Any, **kwargs: Any) -> Any:
         """The value of an expression, marked as unsafe: ansible-core up to 2.18 drops the mark of some values in it.
@@ -283,7 +345,23 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         Ansible requires text for the name of a group, so numbers and booleans are text there.
         """
         value = super()._compose(*args, **kwargs)
-        return wrap_var(str(value) if self._names_groups and isinstance(value, (bool, int, float)) else value)
+        return _inert(str(value) if self._names_groups and isinstance(value, (bool, int, float)) else value)
+
+
+def _memento(inventory: InventoryData) -> Callable[[], None]:
+    """A function that makes the inventory, its hosts and its groups what they are now. It can be called once."""
+    kept = [inventory, *inventory.hosts.values(), *inventory.groups.values()]
+    attributes = [
+        {name: copy(value) if isinstance(value, (dict, list, set)) else value for name, value in vars(each).items()}
+        for each in kept
+    ]
+
+    def undo() -> None:
+        for each, saved in zip(kept, attributes):
+            vars(each).clear()
+            vars(each).update(saved)
+
+    return undo
 
 
 def _decrypted(value: Any) -> Any:
@@ -321,16 +399,26 @@ def _checked(options: dict[str, Any]) -> dict[str, Any]:
     return {**options, "filters": checked_filters(filters), "query": checked_query(options)}
 
 
-def _fetch(client: Client, options: dict[str, Any]) -> tuple[list[dict[str, Any]], list[str], bool]:
-    """The projects, with their operations if they are wanted, warnings, and whether the list is complete."""
-    found = list_projects(client, options["filters"], options["query"], options["page_size"])
-    projects, warnings = found.items, found.warnings
+def _fetch(client: Client, options: dict[str, Any], allow_incomplete: bool) -> tuple[list[dict[str, Any]], list[str]]:
+    """The projects, with their operations if they are wanted, and warnings about what is missing. Raises ClouddbError."""
+    filters, query = options["filters"], options["query"]
+    found = list_projects(client, filters, query, options["page_size"])
+    projects, warnings = found.items, list(found.warnings)
+    # A project that was selected by its id is all that is wanted.
+    if found.unavailable_ids and not allow_incomplete and not (filters.project_id and projects):
+        message = f"{' '.join(warnings)} To use the other projects, set allow_incomplete: true."
+        raise ClouddbError("incomplete_list", message, {"unavailable_project_ids": found.unavailable_ids})
+    if not projects and (query or any(filters)):
+        sent = {name: ", ".join(map(str, values)) for name, values in query.items()}
+        warnings.append(str(no_project(found._replace(warnings=[]), filters, sent)))
     if options["operations"]:
         ids = [project["id"] for project in projects]
-        operations, deleted = map_projects(ids, partial(_operations_of, client), options["workers"])
-        projects = [{**project, "operations": operations.get(project["id"], [])} for project in projects]
-        warnings += deleted
-    return projects, warnings, not found.unavailable_ids
+        operations, missing = map_projects(ids, partial(_operations_of, client), options["workers"])
+        # Without an entry, nothing is known: an empty list would say that no operation is unfinished or has failed.
+        known = {project_id: {"operations": listed} for project_id, listed in operations.items()}
+        projects = [{**project, **known.get(project["id"], {})} for project in projects]
+        warnings += missing
+    return projects, warnings
 
 
 def _operations_of(client: Client, project_id: str) -> list[dict[str, Any]]:

@@ -15,12 +15,16 @@ from typing import Any, NamedTuple
 from ...module_utils._http.client import Client
 from ...module_utils._http.errors import NotFound
 from ...module_utils._operations.operations import Operation, get_operation, operation_pages, require_time
-from ...module_utils._operations.status import ENDED
-from ...module_utils._timestamps import parse_timestamp
+from ...module_utils._operations.status import ENDED, STATUSES
+from ...module_utils._timestamps import parse_timestamp, timestamp_of
 
 PAGE_SIZE = 50
 # How many ended operations of a project are remembered.
 MAX_REMEMBERED = 2 * PAGE_SIZE
+# How many operations of a project with a status that is unknown today are taken for unfinished.
+MAX_UNKNOWN = 10
+# For how many seconds in a row the service must lack an operation that it had. One replica may lag behind.
+MISSING_SECONDS = 5.0
 # How far back the first poll searches for unfinished operations.
 LOOKBACK = timedelta(days=1)
 # What rules may show of a project before it is listed again, and what shows whether it has changed since.
@@ -28,17 +32,27 @@ SAVED_FIELDS = ("name", "updated_at")
 
 
 class SeenOperation(NamedTuple):
-    """What is remembered of an operation."""
+    """What is remembered of an operation: its status, and C(number), which differs for each change that led to it.
+
+    When C(updated_at) is known, a status that is older comes from a replica that lags behind.
+    """
 
     status: str
     created_at: str
+    number: int = 0
+    updated_at: str | None = None
 
 
 class Change(NamedTuple):
-    """An operation with a new status; C(previous_status) is None for an operation that is new itself."""
+    """An operation with a new status, and what was remembered of it; C(previous) is None for an operation that is new itself."""
 
     operation: Operation
-    previous_status: str | None
+    previous: SeenOperation | None
+
+    @property
+    def number(self) -> int:
+        """Differs for each change of the operation, and is the same if a change is found again after a crash."""
+        return self.previous.number + 1 if self.previous else 0
 
 
 class PollResult(NamedTuple):
@@ -66,6 +80,8 @@ class FollowedProject:
         self.new_since = new_since
         self.forgotten_until: datetime | None = None
         self.remembered: dict[str, SeenOperation] = {}
+        # Since when the service lacks operations, by the monotonic clock.
+        self._missing_since: dict[str, float] = {}
         self._is_updated = False
 
     def update(self, project: dict[str, Any] | None) -> bool:
@@ -80,8 +96,10 @@ class FollowedProject:
         return self._is_updated and not was_updated
 
     def unfinished(self) -> list[str]:
-        """The ids of the unfinished operations."""
-        return [each for each, seen in self.remembered.items() if seen.status not in ENDED]
+        """The ids of the unfinished operations. An unknown status may be a final one, so only the latest of them count."""
+        unknown = [each for each, seen in self.remembered.items() if seen.status not in STATUSES]
+        ended = {*unknown[:-MAX_UNKNOWN]}
+        return [each for each, seen in self.remembered.items() if seen.status not in ENDED and each not in ended]
 
     def changes(self, result: PollResult) -> list[Change]:
         """The changes that a poll has found, oldest first. Call remember() for each in this order, after it was reported.
@@ -93,34 +111,44 @@ class FollowedProject:
             seen = self.remembered.get(operation["id"])
             if seen is None and self._is_past(operation):
                 if self.new_since:
-                    self.remember(operation)
-            elif seen is None or seen.status != operation["status"]:
-                changes.append(Change(operation, seen and seen.status))
+                    # If it changes without a state file, another run may have seen this change as the first one, too.
+                    updated_at = timestamp_of(operation, "updated_at")
+                    self.remember(operation, int(updated_at.timestamp()) if updated_at else 0)
+            elif seen is None or (seen.status != operation["status"] and not _is_stale(operation, seen)):
+                changes.append(Change(operation, seen))
         return changes
 
-    def remember(self, operation: Mapping[str, Any]) -> None:
-        """Remember the operation's status."""
-        self.remembered[operation["id"]] = SeenOperation(operation["status"], operation["created_at"])
+    def remember(self, operation: Mapping[str, Any], number: int = 0) -> None:
+        """Remember the operation's status, to which the change with this number led."""
+        updated_at = operation["updated_at"] if timestamp_of({**operation}, "updated_at") else None
+        seen = SeenOperation(operation["status"], operation["created_at"], number, updated_at)
+        self.remembered[operation["id"]] = seen
 
     def revert(self, change: Change) -> None:
         """Undo remember() for the latest change, so that the next poll finds it again."""
-        if change.previous_status is None:
+        if change.previous is None:
             self.remembered.pop(change.operation["id"], None)
         else:
-            self.remember({**change.operation, "status": change.previous_status})
+            self.remembered[change.operation["id"]] = change.previous
 
-    def complete(self, result: PollResult) -> bool:
-        """End a poll after its changes were remembered. Returns whether what is remembered has changed."""
+    def complete(self, result: PollResult, now: float) -> bool:
+        """End a poll after its changes were remembered. Returns whether what is remembered has changed.
+
+        C(now) is by the monotonic clock. An operation that the service lacks is forgotten once it has lacked it for MISSING_SECONDS.
+        """
         is_first = self.new_since is not None
         if is_first:
             self.new_since, self.forgotten_until = None, result.unread_before
-        for operation_id in result.missing_ids:
-            del self.remembered[operation_id]
-        ended = [operation_id for operation_id, seen in self.remembered.items() if seen.status in ENDED]
+        self._missing_since = {each: self._missing_since.get(each, now) for each in result.missing_ids}
+        gone = [each for each, since in self._missing_since.items() if now - since >= MISSING_SECONDS]
+        for operation_id in gone:
+            del self.remembered[operation_id], self._missing_since[operation_id]
+        unfinished = {*self.unfinished()}
+        ended = [operation_id for operation_id in self.remembered if operation_id not in unfinished]
         for operation_id in ended[:-MAX_REMEMBERED]:
             created_at = parse_timestamp(self.remembered.pop(operation_id).created_at)
             self.forgotten_until = max(created_at, self.forgotten_until or created_at)
-        return is_first or bool(result.missing_ids) or len(ended) > MAX_REMEMBERED
+        return is_first or bool(gone) or len(ended) > MAX_REMEMBERED
 
     def is_reached(self, operation: Operation) -> bool:
         """Whether every older operation has been seen before, or is too old."""
@@ -154,6 +182,12 @@ class FollowedProject:
         return followed
 
 
+def _is_stale(operation: Operation, seen: SeenOperation) -> bool:
+    """Whether the operation is older than what was seen of it."""
+    updated_at = timestamp_of(operation, "updated_at")
+    return bool(updated_at and seen.updated_at and updated_at < parse_timestamp(seen.updated_at))
+
+
 def read_operations(client: Client, followed: FollowedProject) -> PollResult:
     """Read the operation list as far as it may hold something new, and the unfinished operations beyond; changes nothing.
 
@@ -170,11 +204,15 @@ def read_operations(client: Client, followed: FollowedProject) -> PollResult:
             unread_before = parse_timestamp(page.items[-1]["created_at"])
             break
     missing_ids = []
+    oldest_unknown = client.service_now() - LOOKBACK
     for operation_id in sorted({*followed.unfinished()} - {*found}):
+        seen = followed.remembered[operation_id]
+        if seen.status not in STATUSES and parse_timestamp(seen.created_at) < oldest_unknown:
+            continue
         try:
             fetched = get_operation(client, project_id, operation_id)
             # The time that is known to be readable.
-            found[operation_id] = {**fetched, "created_at": followed.remembered[operation_id].created_at}
+            found[operation_id] = {**fetched, "created_at": seen.created_at}
         except NotFound:
             missing_ids.append(operation_id)
     return PollResult(list(reversed(found.values())), missing_ids, unread_before)

@@ -8,10 +8,11 @@ import asyncio
 import json
 import logging
 import os
+from contextlib import ExitStack
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from ...module_utils._clock import Clock
+from ...module_utils._clock import Clock, Deadline
 from ...module_utils._errors import InvalidOption
 from ...module_utils._files.atomic_file import (
     open_regular_file,
@@ -19,6 +20,7 @@ from ...module_utils._files.atomic_file import (
     resolve_directory,
     temporary_file,
 )
+from ...module_utils._files.lock import locked
 from ...module_utils._timestamps import parse_timestamp
 from .changes import FollowedProject
 
@@ -44,15 +46,19 @@ class State(NamedTuple):
 class Checkpoint:
     """Saves the state in the file C(path), if there is one.
 
+    The file belongs to one C(base_url) and C(selection), the arguments that select events, and to one process at a time:
+    another source would take changes for reported that it did not report.
     A file that is unusable from the start raises InvalidOption. An error later on is logged, and saving is retried: the
     file keeps an earlier state, so that a restart repeats events, but misses none.
     """
 
-    def __init__(self, path: str | None, base_url: str, clock: Clock):
+    def __init__(self, path: str | None, base_url: str, selection: dict[str, list[str]], clock: Clock):
         self._path = resolve_directory(path) if path else None
         # Of temporary files. Other programs do not use this name, so what begins with it can be removed.
         self._prefix = f".clouddb-events.{os.path.basename(path or '')}."
         self._base_url = base_url
+        self._selection = selection
+        self._lock = ExitStack()
         self._clock = clock
         self._is_saved = True
         self._attempted_at = clock.monotonic()
@@ -63,6 +69,7 @@ class Checkpoint:
         """The state that an earlier run has saved, or else C(first). Raises InvalidOption, even if only writing fails."""
         state = first
         if self._path:
+            self._lock_file(self._path)
             remove_temporary_files(os.path.dirname(self._path), self._prefix)
             try:
                 with open_regular_file(self._path) as file:
@@ -76,6 +83,24 @@ class Checkpoint:
             problem = f"{self._path} can't be written: {failure.strerror}. Check its directory, or name another file."
             raise InvalidOption("state_file", problem) from failure
         return state
+
+    def _lock_file(self, path: str) -> None:
+        """Lock the state file until close(). Raises InvalidOption."""
+        self.close()
+        directory, name = os.path.split(path)
+        try:
+            lock = locked(os.path.join(directory, f".clouddb-{name}.lock"), Deadline.after(self._clock, 0))
+            self._lock.enter_context(lock)
+        except BlockingIOError:
+            problem = f"{path} is in use by another event source. Name another file, or end the other source."
+            raise InvalidOption("state_file", problem) from None
+        except OSError as error:
+            problem = f"{path} can't be written: {error.strerror}. Check its directory, or name another file."
+            raise InvalidOption("state_file", problem) from error
+
+    def close(self) -> None:
+        """Release the state file."""
+        self._lock.close()
 
     def mark_changed(self) -> None:
         """The state differs from the one that was saved."""
@@ -140,6 +165,7 @@ class Checkpoint:
     def _as_json(self, state: State) -> dict[str, Any]:
         return {
             "base_url": self._base_url,
+            "selection": self._selection,
             "new_since": state.new_since.isoformat(),
             "is_local_time": state.is_local_time,
             "projects": {project_id: followed.as_json() for project_id, followed in state.projects.items()},
@@ -152,6 +178,8 @@ class Checkpoint:
             base_url, new_since = saved["base_url"], parse_timestamp(saved["new_since"])
             projects = {name: FollowedProject.from_json(name, each) for name, each in saved["projects"].items()}
             state = State(new_since, projects, saved["is_local_time"])
+            # Version 2.0.0 did not save it.
+            selection = saved.get("selection", self._selection)
         except (AttributeError, KeyError, RecursionError, TypeError, ValueError):
             problem = (
                 f"{self._path} does not hold the state of this event source. Name another file, or remove this one to "
@@ -160,5 +188,10 @@ class Checkpoint:
             raise InvalidOption("state_file", problem) from None
         if base_url != self._base_url:
             problem = f"{self._path} is about another base_url, {base_url}. Name another file."
+            raise InvalidOption("state_file", problem)
+        if selection != self._selection:
+            problem = (
+                f"{self._path} is about other project_ids, actions or statuses. Name another file, or remove this one."
+            )
             raise InvalidOption("state_file", problem)
         return state

@@ -47,17 +47,17 @@ def event_of(change: Change, project: Mapping[str, Any]) -> dict[str, Any]:
     It is a copy, because filters of a rulebook may change it. Its texts are displayable and hold no templates, even joined, because rules
     show them and ansible-rulebook passes events to playbooks as extra variables, which Ansible renders.
     """
-    operation = change.operation
+    operation, previous_status = change.operation, change.previous and change.previous.status
     identity = [
         project["id"],
         operation["id"],
-        change.previous_status,
+        previous_status,
         operation["status"],
-        operation.get("updated_at"),
+        change.number,
     ]
     content = {
         "operation": operation,
-        "previous_status": change.previous_status,
+        "previous_status": previous_status,
         "project": project,
         "seconds": seconds_between(operation, "created_at", "updated_at"),
     }

@@ -12,7 +12,7 @@ import concurrent.futures
 import logging
 import math
 from collections.abc import Awaitable
-from contextlib import suppress
+from contextlib import closing, suppress
 from datetime import datetime, timedelta
 from typing import Callable, NamedTuple, Union
 
@@ -42,6 +42,10 @@ LIST_LAG = timedelta(minutes=5)
 MISSING_LISTS_OF_DELETED = 2
 # What was seen of this number of deleted projects is kept, in case one of them comes back.
 MAX_DELETED = 100
+# A key that is refused is tried again after a pause, because a single 401 may be a mistake of the service; in seconds.
+PAUSE_AFTER_REFUSAL = 10.0
+# As many refusals within a minute end the event source.
+MAX_REFUSALS = 3
 
 logger = logging.getLogger("clouddb.control.operations")
 
@@ -74,13 +78,15 @@ class Follower:
         self._client = RateLimitedClient(options.connection, clock, options.requests_per_minute)
         self._schedule = Schedule(options.interval, options.max_interval, clock)
         self._queue = queue
-        self._checkpoint = Checkpoint(options.state_file, options.connection.base_url, clock)
+        selection = {name: sorted({*getattr(options, name)}) for name in ("project_ids", "actions", "statuses")}
+        self._checkpoint = Checkpoint(options.state_file, options.connection.base_url, selection, clock)
         self._projects: dict[str, FollowedProject] = {}
         self._deleted: dict[str, FollowedProject] = {}
         self._running: dict[asyncio.Future[Polled], str] = {}
         # The failures in a row, and when the next poll may begin.
         self._failures = 0
         self._resume_at = clock.monotonic()
+        self._refusals: list[float] = []
         # The local time when the monotonic clock was 0: the local clock may be set before the service responds.
         self._local_zero = clock.utcnow() - timedelta(seconds=clock.monotonic())
         # What can't be polled at present.
@@ -92,7 +98,11 @@ class Follower:
 
     async def run(self) -> None:
         """Emit events until cancelled. Raises ClouddbError when it can't go on."""
-        self._start()
+        with closing(self._checkpoint):
+            self._start()
+            await self._follow_until_cancelled()
+
+    async def _follow_until_cancelled(self) -> None:
         try:
             while True:
                 pause = self._seconds_to_next_poll()
@@ -149,16 +159,45 @@ class Follower:
 
     def _list(self) -> CompleteList:
         started = self._clock.monotonic()
-        found = list_projects(self._client, query=self._options.query, page_size=self._options.page_size)
+        found = self._listed()
+        if self._is_local_time and abs(self._client.service_now() - self._local_now()) > LIST_LAG:
+            # One of the clocks is wrong: a second response shows whether it is a single Date.
+            found = self._listed()
         seconds = self._clock.monotonic() - started
         # The service's clock may be unknown before.
         return CompleteList(found, self._client.service_now() - timedelta(seconds=seconds), seconds)
+
+    def _listed(self) -> Listed:
+        """The projects to follow; those that are selected by their ids are fetched by them, as some keys may not list others."""
+        options = self._options
+        if not options.project_ids:
+            return list_projects(self._client, query=options.query, page_size=options.page_size)
+        found, unavailable = [], []
+        failure: RequestFailed | None = None
+        for project_id in options.project_ids:
+            try:
+                found.append(self._client.get("projects", project_id).object("project", id=str))
+            except Unauthorized:
+                raise
+            except RequestFailed as error:
+                failure = error
+                if not isinstance(error, NotFound):
+                    unavailable.append(project_id)
+        if failure and not found and not (isinstance(failure, NotFound) and self._projects):
+            raise failure
+        return Listed(found, unavailable, [], set())
+
+    def _local_now(self) -> datetime:
+        return self._local_zero + timedelta(seconds=self._clock.monotonic())
 
     async def _process(self, name: str, result: Polled) -> None:
         """Act on the result of a poll. Raises an error that retrying can't fix."""
         if isinstance(result, RequestFailed):
             is_first_list = name == PROJECT_LIST and not self._is_connected
-            if isinstance(result, Unauthorized) or (is_first_list and not result.transient):
+            if isinstance(result, Unauthorized):
+                self._refused(name, result)
+                return
+            if is_first_list and not result.transient:
                 raise result
             self._failed(name, result)
             return
@@ -178,12 +217,28 @@ class Follower:
 
     def _connected(self) -> None:
         """The service has responded, so its clock is known."""
+        if self._is_connected:
+            return
         self._is_connected = True
         if self._is_local_time:
             self._is_local_time = False
-            now = self._local_zero + timedelta(seconds=self._clock.monotonic())
-            self._new_since += self._client.service_now() - now
-            self._checkpoint.mark_changed()
+            self._new_since += self._client.service_now() - self._local_now()
+        # A saved state may be the result of a wrong clock.
+        self._new_since = min(self._new_since, self._client.service_now())
+        self._checkpoint.mark_changed()
+
+    def _refused(self, name: str, error: Unauthorized) -> None:
+        """The service has refused the key. Raises the error if it has done so several times within a minute."""
+        now = self._clock.monotonic()
+        latest = max(self._refusals, default=-math.inf)
+        # Other polls that began before the pause say nothing more.
+        if now - latest >= PAUSE_AFTER_REFUSAL - TOLERANCE:
+            self._refusals = [each for each in self._refusals if now - each < 60] + [now]
+            if len(self._refusals) >= MAX_REFUSALS:
+                raise error
+            self._resume_at = max(self._resume_at, now + PAUSE_AFTER_REFUSAL)
+        self._failed(name, error)
+        self._schedule.retry(name, PAUSE_AFTER_REFUSAL)
 
     def _failed(self, name: str, error: RequestFailed) -> None:
         if not self._failing:
@@ -276,10 +331,10 @@ class Follower:
                 if is_selected(change.operation["status"], self._options.statuses):
                     await self._queue.put(event_of(change, followed.project))
                     self._latest = followed, change
-            followed.remember(change.operation)
+            followed.remember(change.operation, change.number)
             self._checkpoint.mark_changed()
             await self._save(is_idle=False)
-        if followed.complete(result):
+        if followed.complete(result, self._clock.monotonic()):
             self._checkpoint.mark_changed()
         return min(seconds_since, default=None)
 

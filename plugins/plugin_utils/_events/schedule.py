@@ -106,6 +106,11 @@ class Schedule:
         """Set the next poll of this project after a poll that has failed."""
         self.poll_after(name, min(self._projects[name].interval * GROWTH, self._max_interval))
 
+    def retry(self, name: str, pause: float) -> None:
+        """Poll this name again after this pause, even if failed() has set a longer one."""
+        self._quiet.pop(name, None)
+        self._busy[name] = self._clock.monotonic() + pause
+
     def poll_after(self, name: str, interval: float) -> None:
         """Poll this name again after this interval."""
         project = self._projects[name]

@@ -55,6 +55,8 @@ class SimulatedOperations:
         self._before_request = before_request
         self._rendered: dict[tuple[str, float], dict[str, Any]] = {}
         self._has_hints = has_hints
+        # How far the Date of responses is ahead.
+        self.date_ahead = timedelta(0)
 
     def add_project(self, project_id: str) -> None:
         self.projects[project_id] = {
@@ -80,6 +82,10 @@ class SimulatedOperations:
         project_id, *rest = map(str, segments[1:])
         if project_id not in self.operations:
             raise NotFound("not found", Request("GET", path, "request"), 1, 404)
+        if not rest:
+            if project_id not in self.projects:
+                raise NotFound("not found", Request("GET", path, "request"), 1, 404)
+            return Response({"project": self._project(project_id)}, Request("GET", path, "request"))
         created = [each for each in reversed(self.operations[project_id]) if each.statuses[0][0] <= self.clock.elapsed]
         if len(rest) == 1:
             return self._page(path, "operations", created, query, 50, lambda each: self._operation(project_id, each))
@@ -194,7 +200,7 @@ def follow(
             **_options: Any,
         ) -> Response:
             response = account.get(segments, query)
-            self._service_ahead = -ahead()
+            self._service_ahead = account.date_ahead - ahead()
             return response
 
     async def sleep(pause: float) -> None:

@@ -18,7 +18,8 @@ description:
   - Texts in an event contain no templates. A space follows every C({) and C($), and control characters are replaced by escapes such as C(\n).
   - When a status changes several times between two polls, one event with the latest status is emitted.
   - The first poll emits no events for existing operations, unless O(backfill) is set. It follows the unfinished ones of the last day.
-  - During an outage of the service, the event source keeps polling. It fails when an argument is invalid or the service refuses the API key.
+  - During an outage of the service, the event source keeps polling. It fails when an argument is invalid, or the service refuses the API key three
+    times within a minute, with pauses of ten seconds.
 author:
   - clouddb.control contributors (@clouddb)
 options:
@@ -52,6 +53,7 @@ options:
   project_ids:
     description:
       - Ids of the projects to follow. If not set, all projects that the key can access are followed, including those created later.
+      - The projects are fetched by their ids, without a list of projects, so that a key that is limited to a project is sufficient.
       - An empty list is an error.
     type: list
     elements: str
@@ -64,7 +66,7 @@ options:
   query:
     description:
       - Additional query parameters for the list of projects that the service supports, such as C(search). Projects that are not in this list are not
-        followed.
+        followed. Ignored with O(project_ids).
       - Values are strings, numbers, or lists of them.
     type: dict
     version_added: 2.0.0
@@ -104,7 +106,8 @@ options:
   state_file:
     description:
       - Path of a file that stores which changes were reported, so that a restart neither misses nor repeats one. Each source needs a file of
-        its own, in an existing directory.
+        its own, in an existing directory. A file that another source is using, or that belongs to another O(base_url) or to other O(project_ids),
+        O(actions) or O(statuses), is an error.
       - The file holds the ids and names of projects, and the ids and statuses of operations, but no key.
       - After a crash, events since the last saved state are emitted again, with the same C(meta.uuid).
       - A file that can't be read or written at the start is an error. Later on, saving is retried until it succeeds.

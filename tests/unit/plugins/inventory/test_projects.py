@@ -176,11 +176,12 @@ def test_a_project_that_was_deleted_before_its_operations_were_listed_is_named(
     cache = cached_in(tmp_path / "cache")
     for _run in range(2):
         inventory = parse(tmp_path, sandbox, hostnames=["id"], operations=True, **cache)
-        assert inventory.hosts["p-2"].vars["clouddb_operations"] == []
-    # The second run used the cache: the list of projects was complete.
-    [warning] = shown
-    assert "returned 404 for them" in warning
-    assert warning.endswith(": p-2.")
+        assert "clouddb_operations" not in inventory.hosts["p-2"].vars
+        assert inventory.hosts["p-1"].vars["clouddb_operations"] == []
+    assert len(shown) == 2, "what is incomplete is not cached"
+    for warning in shown:
+        assert "returned 404 for them" in warning
+        assert warning.endswith(": p-2.")
 
 
 def test_vaulted_values(tmp_path: Path, sandbox: Sandbox) -> None:
@@ -216,12 +217,8 @@ def test_cache_saves_requests_and_contains_no_key(tmp_path: Path, sandbox: Sandb
 
     asked, hosts = run()
     assert (asked, run()) == (True, (False, hosts))
-    assert run(filters={"name": "shop"}, query={"search": "s", "org_id": "org-sandbox-12345678"})[0], (
-        "other options have another entry"
-    )
-    assert not run(filters={"name": "shop"}, query={"org_id": "org-sandbox-12345678", "search": "s"})[0], (
-        "their order does not matter"
-    )
+    assert run(filters={"name": "shop"}, query={"search": "s", "region": "o"})[0], "other options have another entry"
+    assert not run(filters={"name": "shop"}, query={"region": "o", "search": "s"})[0], "their order does not matter"
     assert run(use_cache=False)[0], "a refresh fetches again"
     for file in (tmp_path / "cache").iterdir():
         assert sandbox.api_key not in file.name + file.read_text()
@@ -253,7 +250,8 @@ def test_each_key_has_its_own_cache_entry(tmp_path: Path) -> None:
         ({"base_url": "http://control.example.com/api/v2"}, "base_url:"),
         ({"filters": {"color": "red", "age": 1}}, "filters: unknown keys: age, color"),
         ({"filters": {"name": None}}, "filters:"),
-        ({"filter": {"name": "shop"}}, "filter: there is no such option"),
+        ({"filter": {"name": "shop"}}, "filter: there is no such option. Did you mean filters?"),
+        ({"zzz": 1}, "zzz: there is no such option. The options are allow_http"),
         ({"filters": {"name": date(2026, 1, 2)}}, "filters: name must be text, not the date 2026-01-02. Quote it."),
         ({"query": {"since": date(2026, 1, 1)}}, "query:"),
         ({"page_size": 0}, "page_size:"),
@@ -287,9 +285,24 @@ def test_missing_library_is_named(tmp_path: Path, sandbox: Sandbox, monkeypatch:
 
 def test_the_name_of_the_file_selects_the_plugin(tmp_path: Path) -> None:
     plugin = inventory_loader.get("clouddb.control.projects")
-    for name, valid in {"clouddb.yml": True, "prod.clouddb.yaml": True, "clouddb.json": False}.items():
+    for name in ("clouddb.yml", "prod.clouddb.yaml"):
         (tmp_path / name).touch()
-        assert plugin.verify_file(str(tmp_path / name)) is valid
+        assert plugin.verify_file(str(tmp_path / name))
+    assert not plugin.verify_file(str(tmp_path / "missing.clouddb.yml"))
+
+
+def test_a_file_whose_name_ends_otherwise_says_how_it_must_end(tmp_path: Path, shown: list[str]) -> None:
+    file = tmp_path / "projects.yml"
+    file.write_text("plugin: clouddb.control.projects")
+    (tmp_path / "static.ini").write_text("www1\n")
+    manager = InventoryManager(DataLoader(), [str(file), str(tmp_path / "static.ini")])
+    assert list(manager.hosts) == ["www1"]
+    message = rf"must end in clouddb.yml or clouddb.yaml. Rename {re.escape(str(file))}\."
+    plugin = inventory_loader.get("clouddb.control.projects")
+    with pytest.raises(AnsibleParserError, match=message):
+        inventory_loader.get("auto").parse(InventoryData(), DataLoader(), str(file))
+    with pytest.raises(AnsibleParserError, match=message):
+        plugin.verify_file(str(file))
 
 
 def test_name_of_a_group_is_not_the_name_of_a_host(tmp_path: Path) -> None:
@@ -313,8 +326,9 @@ def test_name_of_a_group_is_not_the_name_of_a_host(tmp_path: Path) -> None:
     def names(group: str) -> list[str]:
         return sorted(host.name for host in inventory.groups[group].get_hosts())
 
-    assert names("locked") == ["Locked-p-4", "region_r1", "web-p-3"]
+    assert names("locked") == ["Locked-p-4", "region_r1-p-2", "web-p-3"]
     assert names("region_r1") == ["innocent"]
+    assert not set(inventory.groups) & set(inventory.hosts)
     assert names("web") == ["www1"]
     assert inventory.groups["web"].vars == {}
     assert [inventory.hosts[name].vars["seen"] for name in names("clouddb_projects")] == [True] * 4
@@ -331,7 +345,7 @@ def test_name_of_a_group_is_not_the_name_of_a_host(tmp_path: Path) -> None:
         (
             "localhost",
             {"leading_separator": False},
-            "^keyed_groups, groups: no group may be named localhost. No host was added",
+            "^keyed_groups, groups: no group may be named localhost, .* No host was added",
         ),
     ],
 )
@@ -350,6 +364,79 @@ def test_a_project_that_fails_leaves_nothing_of_the_source(
             keyed_groups = [{"key": "clouddb_region_id"}, {"key": "'p-1'", "prefix": "id"}]
             parse(tmp_path, service.base_url, inventory=inventory, **{"keyed_groups": keyed_groups, **options})
     assert (set(inventory.hosts), set(inventory.groups)) == ({"www1", "localhost"}, groups)
+
+
+@pytest.mark.parametrize(
+    ("keyed", "options", "group"),
+    [
+        ({"prefix": "pg"}, {}, "pg_r1"),
+        ({}, {}, "_r1"),
+        ({}, {"leading_separator": False}, "r1"),
+        ({"prefix": "pg", "separator": ""}, {}, "pgr1"),
+        ({"key": "{'region': clouddb_region}"}, {}, "_region_r1"),
+        ({"key": "[clouddb_region, 'x']", "prefix": "pg"}, {}, "pg_x"),
+        ({"parent_group": "up"}, {}, "up"),
+        ({"key": "none", "prefix": "pg", "default_value": "no"}, {}, "pg_no"),
+        ({"key": "'on_' ~ inventory_hostname", "prefix": "pg"}, {}, "pg_on_r1"),
+        ({"key": "'R1'", "prefix": "pg"}, {}, "pg_r1"),
+        ({"key": "early", "prefix": "pg"}, {"compose": {"early": "'x'"}}, "pg_x"),
+        ({"prefix": "pg"}, {"compose": {"n": "1 if clouddb_id == 'p-2' else none"}}, "PG_R1"),
+    ],
+)
+def test_no_host_has_the_name_of_a_keyed_group(
+    tmp_path: Path, keyed: dict[str, Any], options: dict[str, Any], group: str
+) -> None:
+    projects = [{"id": "p-1", "name": group, "region": "r1"}, {"id": "p-2", "name": "r1", "region": "r1"}]
+    with scripted_service(reply({"projects": projects})) as service:
+        inventory = parse(
+            tmp_path, service.base_url, keyed_groups=[{"key": "clouddb_region", **keyed}], strict=True, **options
+        )
+    assert f"{group}-p-1".lstrip("_") in {name.lstrip("_") for name in inventory.hosts}
+    assert not {name.lower() for name in inventory.hosts} & {name.lower() for name in inventory.groups}
+    assert len(inventory.groups["clouddb_projects"].hosts) == 2
+    assert all(host.vars["clouddb_region"] == "r1" for host in inventory.hosts.values())
+
+
+def test_a_group_that_always_gets_the_name_of_its_host_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Group names may have dashes with the setting force_valid_group_names: ignore."""
+    plugin = type(inventory_loader.get("clouddb.control.projects"))
+    monkeypatch.setattr(plugin, "_sanitize_group_name", staticmethod(str))
+    monkeypatch.setattr("ansible.inventory.group.to_safe_group_name", str)
+    inventory = InventoryData()
+    options = {"keyed_groups": [{"key": "inventory_hostname"}], "leading_separator": False}
+    with scripted_service(reply({"projects": [{"id": "p1"}]})) as service:
+        with pytest.raises(AnsibleParserError, match="no group may be named p1-[0-9a-f]{16}, .* Set a prefix"):
+            parse(tmp_path, service.base_url, inventory=inventory, **options)
+    assert not inventory.hosts
+
+
+def test_a_group_with_the_name_of_a_host_of_an_earlier_source_leaves_nothing(tmp_path: Path) -> None:
+    inventory = InventoryData()
+    inventory.add_group("old")
+    with scripted_service(
+        reply({"projects": [{"id": "p-1", "name": "region_r1"}]}),
+        reply({"projects": [{"id": "p-1", "name": "region_r1"}, {"id": "p-2", "region_id": "r1"}]}),
+    ) as service:
+        parse(tmp_path, service.base_url, inventory=inventory)
+
+        def state() -> Any:
+            hosts = {name: (dict(host.vars), sorted(map(str, host.groups))) for name, host in inventory.hosts.items()}
+            return hosts, {name: sorted(map(str, group.hosts)) for name, group in inventory.groups.items()}
+
+        before = state()
+        with pytest.raises(AnsibleParserError, match="no group may be named region_r1, as there is a host"):
+            parse(
+                tmp_path,
+                service.base_url,
+                inventory=inventory,
+                keyed_groups=[{"key": "clouddb_region_id | default('x')", "prefix": "region", "parent_group": "old"}],
+                groups={"old": "true"},
+                compose={"seen": "1"},
+            )
+    assert state() == before
+    assert inventory.groups["old"].child_groups == []
 
 
 def test_projects_of_the_same_name_in_two_accounts_are_two_hosts_even_after_a_refresh(tmp_path: Path) -> None:
@@ -410,13 +497,25 @@ def test_values_of_the_service_are_never_rendered(tmp_path: Path) -> None:
 def test_an_empty_prefix_does_not_set_variables_of_connections(tmp_path: Path, shown: list[str]) -> None:
     project = {"id": "p-1", "ansible_connection": "local", "ansible_python_interpreter": "touch x;", "region_id": "r"}
     project["Owner"] = "me"
+    own = [
+        "inventory_dir",
+        "inventory_file",
+        "groups",
+        "omit",
+        "playbook_dir",
+        "hostvars",
+        "group_names",
+        "lookup",
+        "vars",
+    ]
+    project |= dict.fromkeys(own, "x")
     with scripted_service(reply({"projects": [project]})) as service:
         inventory = parse(tmp_path, service.base_url, hostvars_prefix="")
     assert not [name for name in inventory.hosts["p-1"].vars if name.startswith("ansible_")]
     assert (inventory.hosts["p-1"].vars["region_id"], inventory.hosts["p-1"].vars["Owner"]) == ("r", "me")
-    assert shown == [
-        "Fields of projects that cannot be host variables are left out: ansible_connection, ansible_python_interpreter."
-    ]
+    assert "x" not in inventory.hosts["p-1"].vars.values()
+    left_out = ["ansible_connection", "ansible_python_interpreter", *own]
+    assert shown == [f"Fields of projects that cannot be host variables are left out: {', '.join(left_out)}."]
 
 
 def test_local_connection(tmp_path: Path, sandbox: Sandbox) -> None:
@@ -433,16 +532,52 @@ def test_local_connection(tmp_path: Path, sandbox: Sandbox) -> None:
             assert {name: value for name, value in host.vars.items() if name in own} == expected
 
 
-def test_incomplete_list_is_not_cached(tmp_path: Path, sandbox: Sandbox, shown: list[str]) -> None:
+def test_incomplete_list_is_an_error_unless_allowed_and_is_not_cached(
+    tmp_path: Path, sandbox: Sandbox, shown: list[str]
+) -> None:
     sandbox.fault("unavailable_projects", ids=["p-1"], times=None)
     options = {**cached_in(tmp_path / "cache"), "hostnames": ["id"]}
-    assert sorted(parse(tmp_path, sandbox, **options).hosts) == ["p-2", "p-3"]
+    with pytest.raises(AnsibleParserError, match="incomplete.* p-1.* set allow_incomplete: true"):
+        parse(tmp_path, sandbox, **options)
+    assert list(parse(tmp_path, sandbox, filters={"project_id": "p-2"}, **options).hosts) == ["p-2"]
+    shown.clear()
+    assert sorted(parse(tmp_path, sandbox, allow_incomplete=True, **options).hosts) == ["p-2", "p-3"]
     [warning] = shown
     assert "p-1" in warning
     sandbox.control("DELETE", "/faults")
     assert sorted(parse(tmp_path, sandbox, **options).hosts) == ["p-1", "p-2", "p-3"], (
         "the incomplete list was not cached"
     )
+
+
+@pytest.mark.parametrize(
+    ("selection", "hint"),
+    [
+        ({"filters": {"name": "shoop"}}, "Did you mean shop?"),
+        ({"filters": {"project_id": "shop"}}, "This is the name of a project: set name."),
+        ({"query": {"search": "nothing"}}, "There is no project with query search=nothing"),
+    ],
+)
+def test_filters_that_match_nothing_warn_in_each_run(
+    tmp_path: Path, sandbox: Sandbox, shown: list[str], selection: dict[str, Any], hint: str
+) -> None:
+    for _run in range(2):
+        assert not parse(tmp_path, sandbox, **selection, **cached_in(tmp_path / "cache")).hosts
+    assert len(shown) == 2
+    assert all(hint in warning for warning in shown)
+
+
+@pytest.mark.parametrize(
+    "content", ["", " ", '[{"id": "p-', "null", '"x"', '[{"name": "a"}]', '[{"id": "../x"}]', "{}", "[1]", "\xff"]
+)
+def test_a_damaged_cache_is_a_miss(tmp_path: Path, sandbox: Sandbox, content: str) -> None:
+    options = cached_in(tmp_path / "cache")
+    hosts = set(parse(tmp_path, sandbox, **options).hosts)
+    [file] = (tmp_path / "cache").iterdir()
+    whole = file.read_text()
+    file.write_bytes(content.encode("latin-1") or whole.replace("p-1", "..").encode())
+    assert set(parse(tmp_path, sandbox, **options).hosts) == hosts
+    assert file.read_text() == whole
 
 
 def test_example_is_valid(tmp_path: Path, sandbox: Sandbox) -> None:
@@ -456,6 +591,26 @@ def test_example_is_valid(tmp_path: Path, sandbox: Sandbox) -> None:
         "strict": True,
     }
     assert len(parse(tmp_path, sandbox, **{**example, **own}).hosts) == 3
+
+
+@pytest.mark.parametrize("file", ["examples/inventory/account.clouddb.yml", "docs/docsite/rst/inventory.rst"])
+def test_patterns_of_the_groups_of_the_guide_select_their_projects(tmp_path: Path, file: str) -> None:
+    """Projects have the names of the groups."""
+    text = (Path(__file__).parents[4] / file).read_text(encoding="utf-8")
+    if file.endswith(".rst"):
+        text = re.split(r"\n\n\.\. ", text.split(":caption: account.clouddb.yml\n", 1)[1])[0]
+    config = yaml.safe_load(text)
+    names = ["postgres_17", "region_r1", "locked", "clouddb_projects", "all", "ungrouped"]
+    fields = {"region_id": "r1", "pg_version": 17, "locked": True}
+    projects = [{"id": f"p-{number}", "name": name, **fields} for number, name in enumerate(names)]
+    with scripted_service(reply({"projects": projects})) as service:
+        path = tmp_path / "k.clouddb.yml"
+        path.write_text(yaml.safe_dump({**config, "base_url": service.base_url, "api_key": "any"}))
+        manager = InventoryManager(DataLoader(), [str(path)])
+    for group in {*manager.groups} - {"ungrouped"}:
+        for pattern in (group, f"all:&{group}"):
+            assert len(manager.get_hosts(pattern)) == len(names), pattern
+        assert not manager.get_hosts(f"all:!{group}")
 
 
 @pytest.mark.skipif(not secrets, reason="only ansible-core from 2.22 on registers secrets")

@@ -46,9 +46,12 @@ def report(
     result = PollResult(list(operations), [], unread_before)
     changes = seen.changes(result)
     for change in changes:
-        seen.remember(change.operation)
-    seen.complete(result)
-    return [(change.operation["id"], change.previous_status, change.operation["status"]) for change in changes]
+        seen.remember(change.operation, change.number)
+    seen.complete(result, 0.0)
+    return [
+        (change.operation["id"], change.previous and change.previous.status, change.operation["status"])
+        for change in changes
+    ]
 
 
 def test_first_poll_reports_only_new_operations() -> None:
@@ -128,7 +131,71 @@ def test_reverted_change_is_found_again(before: list[dict[str, Any]]) -> None:
     seen = seen_operations(*before)
     result = PollResult([operation(1, "failed")], [], None)
     (change,) = seen.changes(result)
-    seen.remember(change.operation)
+    seen.remember(change.operation, change.number)
     assert seen.changes(result) == []
     seen.revert(change)
-    assert seen.changes(result) == [change] == [Change(operation(1, "failed"), "running" if before else None)]
+    assert seen.changes(result) == [change] == [Change(operation(1, "failed"), change.previous)]
+    assert (change.previous and change.previous.status) == ("running" if before else None)
+
+
+def test_an_operation_is_forgotten_once_the_service_lacks_it_for_some_seconds() -> None:
+    seen = seen_operations(operation(1, "running"))
+    missing = PollResult([], ["o1"], None)
+    assert not seen.complete(missing, 100.0)
+    assert not seen.complete(missing, 104.9)
+    assert not seen.complete(PollResult([], [], None), 106.0), "it is there again"
+    assert not seen.complete(missing, 107.0)
+    assert seen.unfinished() == ["o1"]
+    assert seen.complete(missing, 112.0)
+    assert seen.remembered == {}
+
+
+def test_an_older_status_of_a_stale_replica_is_no_change() -> None:
+    def at(status: str, minute: int) -> dict[str, Any]:
+        return operation(1, status, updated_at=(EPOCH + timedelta(minutes=minute)).isoformat())
+
+    seen = seen_operations(at("running", 2))
+    assert report(seen, at("failed", 3)) == [("o1", "running", "failed")]
+    assert report(seen, at("running", 2)) == []
+    assert report(seen, at("failed", 3)) == []
+    assert report(seen, at("running", 4)) == [("o1", "failed", "running")]
+
+
+def test_only_the_latest_operations_with_an_unknown_status_are_polled(serve: Serve) -> None:
+    seen = seen_operations(*[operation(number, "unheard_of") for number in range(-1, 15)], operation(99))
+    assert seen.unfinished() == [f"o{number}" for number in range(5, 15)]
+    old = seen_operations(operation(-3000, "unheard_of"), operation(99))
+    served = serve(page("operations", [operation(99)], "c"))
+    served.client.service_now = lambda: EPOCH  # type: ignore[method-assign]
+    assert read_operations(served.client, old).missing_ids == []
+    assert len(served.targets) == 1
+
+
+def test_many_operations_with_an_unknown_status_are_forgotten() -> None:
+    seen = seen_operations()
+    report(seen, *[operation(number, "unheard_of") for number in range(300)])
+    assert len(seen.remembered) == 110
+
+
+def test_a_change_has_the_same_number_after_a_crash() -> None:
+    """Whatever happened to C(updated_at) meanwhile, and another one when the status comes back."""
+    seen = project_of(EPOCH)
+    report(seen, operation(-1, "running", updated_at=EPOCH.isoformat()))
+    saved = seen.as_json()
+    numbers = []
+    for minute in (1, 2):
+        again = FollowedProject.from_json("p", saved)
+        updated_at = (EPOCH + timedelta(minutes=minute)).isoformat()
+        [change] = again.changes(PollResult([operation(-1, "failed", updated_at=updated_at)], [], None))
+        numbers.append(change.number)
+        again.remember(change.operation, change.number)
+    assert numbers[0] == numbers[1]
+    other = project_of(EPOCH)
+    report(other, operation(-1, "running", updated_at=(EPOCH + timedelta(minutes=1)).isoformat()))
+    [change] = other.changes(PollResult([operation(-1, "failed")], [], None))
+    assert change.number != numbers[0], "another change, which a source without a state file meets first"
+    later = (EPOCH + timedelta(minutes=3)).isoformat()
+    for status in ("running", "failed"):
+        [change] = again.changes(PollResult([operation(-1, status, updated_at=later)], [], None))
+        again.remember(change.operation, change.number)
+    assert change.number == numbers[0] + 2

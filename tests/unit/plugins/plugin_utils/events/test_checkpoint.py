@@ -23,6 +23,7 @@ from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EP
 BASE_URL = "https://control.example.com/api/v2"
 LATER = EPOCH + timedelta(days=1)
 FIRST = State(EPOCH, {})
+SELECTION = {"project_ids": ["p"], "actions": [], "statuses": ["failed"]}
 
 
 def state_of(name: str) -> State:
@@ -37,7 +38,7 @@ def clock() -> FakeClock:
 
 @pytest.fixture
 def checkpoint(tmp_path: Path, clock: FakeClock) -> Checkpoint:
-    return Checkpoint(str(tmp_path / "state.json"), BASE_URL, clock.clock)
+    return Checkpoint(str(tmp_path / "state.json"), BASE_URL, SELECTION, clock.clock)
 
 
 def test_state_is_loaded_as_it_was_saved(checkpoint: Checkpoint, tmp_path: Path) -> None:
@@ -50,6 +51,8 @@ def test_state_is_loaded_as_it_was_saved(checkpoint: Checkpoint, tmp_path: Path)
     loaded = checkpoint.load(FIRST)
     assert (loaded.new_since, loaded.is_local_time) == (LATER, False)
     assert {name: vars(each) for name, each in loaded.projects.items()} == {"p": {**vars(project), "project": saved}}
+    assert set(os.listdir(tmp_path)) == {"state.json", ".clouddb-state.json.lock"}
+    checkpoint.close()
     assert os.listdir(tmp_path) == ["state.json"]
     assert (tmp_path / "state.json").stat().st_mode & 0o777 == 0o600
 
@@ -70,6 +73,8 @@ PROJECT = FollowedProject({"id": "p"}, EPOCH).as_json()
             )
             for wrong in (
                 {"base_url": "https://x.example.com"},
+                {"selection": {**SELECTION, "statuses": ["finished"]}},
+                {"selection": {**SELECTION, "project_ids": []}},
                 {"new_since": None},
                 {"projects": []},
                 {"projects": {"p": {**PROJECT, "forgotten_until": "soon"}}},
@@ -80,15 +85,36 @@ PROJECT = FollowedProject({"id": "p"}, EPOCH).as_json()
 )
 def test_file_that_is_refused_is_kept(checkpoint: Checkpoint, tmp_path: Path, content: str) -> None:
     (tmp_path / "state.json").write_text(content)
-    with pytest.raises(InvalidOption, match="^state_file: .* (does not hold the state|is about another base_url)"):
+    with pytest.raises(
+        InvalidOption,
+        match="^state_file: .* (does not hold the state|is about another base_url|is about other project_ids, actions or statuses)",
+    ):
         checkpoint.load(FIRST)
     assert (tmp_path / "state.json").read_text() == content
+
+
+def test_a_state_of_version_2_0_0_is_read(checkpoint: Checkpoint, tmp_path: Path) -> None:
+    operation = ["o", "running", "2026-11-21T08:00:00Z"]
+    project = {"project": {"name": "shop"}, "new_since": None, "forgotten_until": None, "operations": [operation]}
+    state = {"base_url": BASE_URL, "new_since": EPOCH.isoformat(), "is_local_time": False, "projects": {"p": project}}
+    (tmp_path / "state.json").write_text(json.dumps(state))
+    assert checkpoint.load(FIRST).projects["p"].unfinished() == ["o"]
+    assert json.loads((tmp_path / "state.json").read_text())["selection"] == SELECTION
+
+
+def test_a_state_file_is_of_one_source_at_a_time(checkpoint: Checkpoint, tmp_path: Path, clock: FakeClock) -> None:
+    other = Checkpoint(str(tmp_path / "state.json"), BASE_URL, SELECTION, clock.clock)
+    checkpoint.load(FIRST)
+    with pytest.raises(InvalidOption, match="^state_file: .*/state.json is in use by another event source"):
+        other.load(FIRST)
+    checkpoint.close()
+    other.load(FIRST)
 
 
 def test_file_that_cannot_be_used_is_an_error_at_the_start(tmp_path: Path, clock: FakeClock) -> None:
     for path, problem in ((tmp_path / "missing" / "state.json", "can't be written"), (tmp_path, "can't be read")):
         with pytest.raises(InvalidOption, match=f"^state_file: {path} {problem}: "):
-            Checkpoint(str(path), BASE_URL, clock.clock).load(FIRST)
+            Checkpoint(str(path), BASE_URL, SELECTION, clock.clock).load(FIRST)
 
 
 def test_temporary_files_of_a_killed_process_are_removed(checkpoint: Checkpoint, tmp_path: Path) -> None:
@@ -96,11 +122,12 @@ def test_temporary_files_of_a_killed_process_are_removed(checkpoint: Checkpoint,
     for name in (*kept, ".clouddb-events.state.json.abcdefgh.tmp"):
         (tmp_path / name).touch()
     checkpoint.load(FIRST)
+    checkpoint.close()
     assert set(os.listdir(tmp_path)) == {*kept, "state.json"}
 
 
 def test_without_a_file_nothing_is_saved(clock: FakeClock) -> None:
-    checkpoint = Checkpoint(None, BASE_URL, clock.clock)
+    checkpoint = Checkpoint(None, BASE_URL, SELECTION, clock.clock)
     assert checkpoint.load(FIRST) is FIRST
     checkpoint.mark_changed()
     clock.sleep(SAVE_INTERVAL)

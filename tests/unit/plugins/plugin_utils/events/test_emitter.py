@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.clouddb.control.plugins.plugin_utils._events import emitter
-from ansible_collections.clouddb.control.plugins.plugin_utils._events.changes import Change
+from ansible_collections.clouddb.control.plugins.plugin_utils._events.changes import Change, SeenOperation
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.emitter import (
     event_of,
     is_delivered,
@@ -29,14 +29,16 @@ def event(project_id: str = "p-1", project: dict[str, Any] | None = None, **fiel
 def test_an_event_has_the_same_uuid_in_later_versions() -> None:
     times = {"created_at": "2026-11-21T08:00:00Z", "updated_at": "2026-11-21T08:01:30Z"}
     operation = {"id": "op-1", "status": "failed", "action": "create_branch", **times}
-    assert event_of(Change(operation, "running"), {"id": "p-1", "name": "shop"}) == {
+    assert event_of(
+        Change(operation, SeenOperation("running", times["created_at"], 2)), {"id": "p-1", "name": "shop"}
+    ) == {
         "clouddb": {
             "operation": operation,
             "previous_status": "running",
             "project": {"id": "p-1", "name": "shop"},
             "seconds": 90.0,
         },
-        "meta": {"uuid": "dc59e34f-cc70-5948-80e5-e35326349073"},
+        "meta": {"uuid": "cd01c7bf-6131-56fe-85d5-066074e17212"},
     }
 
 
@@ -60,14 +62,21 @@ def test_texts_are_displayable() -> None:
     assert len(emitted["project"]["name"]) == 20_000
 
 
-def test_other_projects_statuses_and_times_are_other_events() -> None:
-    changes = [
-        event(project_id, status=status, updated_at=time)
+def test_other_projects_statuses_and_changes_are_other_events_but_not_other_times() -> None:
+    uuids = [
+        event_of(
+            Change(
+                {"id": "op-1", "status": status, "updated_at": time}, number and SeenOperation("x", "created", number)
+            ),
+            {"id": project_id},
+        )["meta"]["uuid"]
         for project_id in ("p-1", "p-2")
         for status in "ab"
-        for time in ("a b", "c", None)
+        for number in (None, 1, 2)
+        for time in ("a", "b")
     ]
-    assert len({change["meta"]["uuid"] for change in changes}) == 12
+    assert len({*uuids}) == 12
+    assert uuids[::2] == uuids[1::2]
 
 
 def test_an_event_is_a_copy() -> None:

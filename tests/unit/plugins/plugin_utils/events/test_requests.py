@@ -18,6 +18,7 @@ import pytest
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._http.errors import StatusError
 from ansible_collections.clouddb.control.plugins.module_utils._http.session import Request
+from ansible_collections.clouddb.control.plugins.plugin_utils._events import follower
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.follower import PROJECT_LIST
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.options import source_options
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.rate_limit import RateLimitedClient
@@ -31,9 +32,11 @@ from ansible_collections.clouddb.control.tests.unit.support.fake_clock import Fa
 from ansible_collections.clouddb.control.tests.unit.support.simulated_operations import CONNECTION, call
 
 
-def test_list_pauses_for_three_times_as_long_as_it_takes() -> None:
+def test_list_pauses_for_three_times_as_long_as_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
     account = Account(*map(str, range(19)))
-    account.follow(170, requests_per_minute=60, page_size=1, project_ids=["nobody"])
+    # No project is polled.
+    monkeypatch.setattr(follower, "is_selected", lambda *_arguments: False)
+    account.follow(170, requests_per_minute=60, page_size=1)
     assert account.moments(LIST)[:45] == pytest.approx([*range(20), *range(76, 96), *range(152, 157)], abs=0.01)
 
 
