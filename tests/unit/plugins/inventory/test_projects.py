@@ -554,7 +554,7 @@ def test_incomplete_list_is_an_error_unless_allowed_and_is_not_cached(
     ("selection", "hint"),
     [
         ({"filters": {"name": "shoop"}}, "Did you mean shop?"),
-        ({"filters": {"project_id": "shop"}}, "This is the name of a project: set name."),
+        ({"filters": {"project_id": "shop"}}, "If this is the name of a project, set name."),
         ({"query": {"search": "nothing"}}, "There is no project with query search=nothing"),
     ],
 )
