@@ -182,3 +182,14 @@ def test_of_projects_that_hosts_create_at_once_one_stays(sandbox: Sandbox, clien
     done = [each for each in results if isinstance(each, dict)]
     assert {each["project"]["id"] for each in done} == {*created}
     assert [each["changed"] for each in done].count(True) == 1
+
+
+def test_an_observation_that_failed_decides_nothing(sandbox: Sandbox, client: Client) -> None:
+    """After a locked project, the list fails for a while: somebody else may have created the branch meanwhile."""
+    sandbox.fault("status", status=423, method="POST", path="*/branches")
+    sandbox.fault("status", status=503, method="GET", path="*/branches", skip=2, times=7)
+    before = len(sandbox.sent())
+    assert task(client, "branch", name="new")["changed"] is True
+    lines = sandbox.sent()[before:]
+    first, second = (index for index, line in enumerate(lines) if line.startswith("POST"))
+    assert lines[first:second].count(f"GET {PROJECT}/branches") > 7
