@@ -155,8 +155,9 @@ class Engine:
             if found.get(field) is not None and not contains(found[field], wanted):
                 option = goal.options.get(field, field)
                 problem = f"{label_of(found)} has {field} {found[field]}, which cannot be changed"
-                advice = goal.moved.get(option) or f"Set {option} to this value, or omit it"
-                raise InvalidOption(option, f"{problem}. {advice}.")
+                raise InvalidOption(
+                    option, goal.moved.get(option) or f"{problem}. Set {option} to this value, or omit it."
+                )
         comparable = (PRESENT,) if goal.wait else (PRESENT, UNFINISHED)
         expected = _expected(goal, seen)
         is_different = seen.state in comparable and goal.differs(expected)

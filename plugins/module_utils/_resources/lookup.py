@@ -27,6 +27,14 @@ MAX_NAMED = 10
 LIST_REFUSED = frozenset({400, 403})
 
 
+class Ambiguous(ClouddbError):
+    """Several resources match what a task selects."""
+
+    def __init__(self, message: str, resources: Sequence[Resource]) -> None:
+        super().__init__("ambiguous_match", message)
+        self.resources = resources
+
+
 def look_up(client: Client, goal: Goal, past: Journal) -> tuple[Resource | None, list[str]]:
     """The resource, in its list or by its own path, and warnings. Raises what find_resource() raises."""
     request, known = past.request, past.subject
@@ -147,7 +155,7 @@ def select(listed: Listed, alternatives: Sequence[Mapping[str, Any]], goal: Goal
         named = ", ".join(map(label_of, found[:MAX_NAMED]))
         more = f" and {len(found) - MAX_NAMED} more" if len(found) > MAX_NAMED else ""
         problem = f"{goal.first.line} is about one resource, but {len(found)} match {goal.selector}"
-        raise ClouddbError("ambiguous_match", f"{problem}: {named}{more}. Select one by its id, or rename one.")
+        raise Ambiguous(f"{problem}: {named}{more}. Select one by its id, or rename one.", found)
     if found:
         return found[0], []
     # The body of a creation has these fields as well, so that a misspelled one is an error after it.
