@@ -89,6 +89,8 @@ def _list(
             listed = search(client, PROJECTS, "projects", name, query, id=str, **options)
     except StatusError as error:
         add_organizations(error, client)
+        if isinstance(error, NotFound):
+            require_organization(client, query)
         raise
     if not listed.names:
         require_organization(client, query)
