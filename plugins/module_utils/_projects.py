@@ -88,6 +88,8 @@ def _list(
         else:
             listed = search(client, PROJECTS, "projects", name, query, id=str, **options)
     except StatusError as error:
+        if isinstance(error, NotFound):
+            require_organization(client, query)
         add_organizations(error, client)
         if isinstance(error, NotFound):
             require_organization(client, query)

@@ -34,7 +34,11 @@ LONG_ROUNDS = 3
 ITEMS = 50
 HOSTS = 20
 FORKS = 10
+FLEET = 200
+FLEET_FORKS = 20
 PROJECTS = 1000
+LARGE = 30_000
+PAGE_OF_PROJECTS = 400
 KEYS = 60_000
 # Operations then take no noticeable time, so that tasks are measured without waiting.
 CLOCK_SPEED = 1000
@@ -76,6 +80,7 @@ def uri(path: str) -> Task:
 
 
 PING: Task = {"ansible.builtin.ping": {}}
+DEBUG: Task = {"ansible.builtin.debug": {}}
 
 
 # What a pull request needs.
@@ -122,11 +127,54 @@ def durations(service: Sandbox, tasks: list[Task], rounds: int) -> list[float]:
     return [median(seconds[number :: len(tasks)]) for number in range(len(tasks))]
 
 
-def on_hosts(service: Sandbox, task: Task) -> float:
-    """The median seconds until the task has run on all of HOSTS hosts, which are this machine."""
-    hosts = "".join(f"host{number}," for number in range(HOSTS))
-    arguments = ("--connection=local", f"--forks={FORKS}", f"--inventory={hosts}")
+def on_hosts(service: Sandbox, task: Task, number: int = HOSTS, forks: int = FORKS) -> float:
+    """The median seconds until the task has run on this number of hosts, which are this machine."""
+    hosts = "".join(f"host{each}," for each in range(number))
+    arguments = ("--connection=local", f"--forks={forks}", f"--inventory={hosts}")
     return median(max(run_tasks(service, [task], *arguments)) for _round in range(LONG_ROUNDS))
+
+
+def run_inventory(service: Sandbox, source: Path, to: Path) -> tuple[float, float]:
+    """The seconds and the megabytes that C(ansible-inventory) takes to write the hosts of a source to a file."""
+    program = Path(sys.executable).with_name("ansible-inventory")
+    command = [str(program), "--inventory", str(source), "--list", "--output", str(to)]
+    env = {**os.environ, "CLOUDDB_API_KEY": API_KEY, "CLOUDDB_BASE_URL": service.base_url}
+    env["ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED"] = "true"
+    started = time.monotonic()
+    child = os.posix_spawn(sys.executable, [sys.executable, *command], env)
+    _child, status, usage = os.wait4(child, 0)
+    if status:
+        sys.exit(f"{command} ended with status {status}")
+    return time.monotonic() - started, usage.ru_maxrss / 1024
+
+
+def large_account() -> Iterator[Row]:
+    """The rows of an account of LARGE projects."""
+    seed = {"generate": {"projects": LARGE, "operations_per_project": 0}}
+    with tempfile.TemporaryDirectory() as folder, running_sandbox(Path(folder), **seed) as service:
+        last = service.api("GET", f"/projects?search=project-{LARGE - 1:04d}")["projects"][0]
+        lists = [task("project_info", fields=["id"]), uri(f"/projects?limit={PAGE_OF_PROJECTS}")]
+        listed, page = durations(service, lists, LONG_ROUNDS)
+        one = [task("project_info", project_id=last["id"]), uri(f"/projects/{last['id']}")]
+        one += [task("project_info", name=last["name"]), uri(f"/projects?search={last['name']}")]
+        by_id, uri_by_id, by_name, uri_by_name = durations(service, one, LONG_ROUNDS)
+        source, static = Path(folder) / "account.clouddb.yml", Path(folder) / "static.json"
+        source.write_text("plugin: clouddb.control.projects\n")
+        run_inventory(service, source, static)
+        hosts = json.loads(static.read_text())["_meta"]["hostvars"]
+        static.write_text(json.dumps({"all": {"hosts": hosts}}))
+        output = Path(folder) / "output.json"
+        ours, theirs = run_inventory(service, source, output), run_inventory(service, static, output)
+    pages = -(-LARGE // PAGE_OF_PROJECTS)
+    yield Row(f"A list of {LARGE:,} projects: ``project_info``", listed, f"{pages} ``uri``, one a page", pages * page)
+    yield Row(f"One of {LARGE:,} projects by its id: ``project_info``", by_id, "one ``uri``", uri_by_id)
+    yield Row(f"One of {LARGE:,} projects by its name: ``project_info``", by_name, "one ``uri``", uri_by_name)
+    yield Row(
+        f"The inventory of {LARGE:,} projects ({ours[1]:.0f} MB): ``ansible-inventory``",
+        ours[0],
+        f"a static file of these hosts ({theirs[1]:.0f} MB)",
+        theirs[0],
+    )
 
 
 def pull_request(service: Sandbox, folder: Path, number: int) -> float:
@@ -166,6 +214,21 @@ def bare_loop(service: Sandbox, number: int) -> float:
     return time.monotonic() - started
 
 
+def fleet(service: Sandbox) -> Iterator[Row]:
+    """The rows of a task on FLEET hosts."""
+    ours = on_hosts(service, task("project_info"), FLEET, FLEET_FORKS)
+    what = f"One task on {FLEET} hosts, {FLEET_FORKS} at a time: ``project_info``"
+    for reference, other in (("uri", uri("/projects")), ("debug", DEBUG)):
+        yield Row(what, ours, f"one ``{reference}`` on these hosts", on_hosts(service, other, FLEET, FLEET_FORKS))
+
+
+def four_debug(service: Sandbox) -> float:
+    """The seconds of C(ansible-playbook) for as many C(debug) tasks as a pull request needs."""
+    started = time.monotonic()
+    run_tasks(service, [DEBUG] * len(PULL_REQUEST))
+    return time.monotonic() - started
+
+
 def measure() -> Iterator[Row]:
     """Measure all rows."""
     with tempfile.TemporaryDirectory() as folder, running_sandbox(Path(folder), projects=[{"name": "shop"}]) as service:
@@ -174,6 +237,8 @@ def measure() -> Iterator[Row]:
         loop, first, second = zip(
             *((bare_loop(service, n), *(pull_request(service, Path(folder), n) for _run in range(2))) for n in numbers)
         )
+        # The start of Ansible is in both.
+        unchanged, debug = zip(*((pull_request(service, Path(folder), 0), four_debug(service)) for _round in numbers))
         service.control("PUT", "/clock", {"speed": CLOCK_SPEED})
         ordinary = {**task("project_info"), "vars": {"clouddb_fork": False}}
         tasks = [PING, uri("/projects"), task("project_info"), ordinary]
@@ -183,10 +248,13 @@ def measure() -> Iterator[Row]:
             service, [{**uri("/projects"), **items}, {**task("project_info"), **items}], LONG_ROUNDS
         )
         hosts_uri, hosts_one = on_hosts(service, uri("/projects")), on_hosts(service, task("project_info"))
+        fleet_rows = list(fleet(service))
     what = "A branch, a user, a database and the connection string of a pull request, with the start of Ansible"
     reference = "the same requests and polls in a Python loop"
     yield Row(what, median(first), reference, median(loop))
     yield Row("The same again, when nothing has to change", median(second), reference, median(loop))
+    what = "Four tasks that change nothing, with the start of Ansible"
+    yield Row(what, median(unchanged), "four ``debug`` tasks", median(debug))
     yield Row("One task: ``project_info``", one, "one ``uri``", one_uri)
     yield Row("One task: ``project_info``", one, "one ``ping``, which sends no request", ping)
     what = "One task that does not run at once: ``project_info``"
@@ -199,6 +267,7 @@ def measure() -> Iterator[Row]:
         "one ``uri`` on these hosts",
         hosts_uri,
     )
+    yield from fleet_rows
     seed = {
         "generate": {"projects": PROJECTS, "operations_per_project": 20},
         "api_keys": [{"name": f"deploy-{number}"} for number in range(KEYS)],
@@ -213,6 +282,7 @@ def measure() -> Iterator[Row]:
         PROJECTS * one_uri,
     )
     yield Row(f"A list of {KEYS:,} keys: ``api_key_info``", keys, "one ``uri``", keys_uri)
+    yield from large_account()
 
 
 def as_rst(rows: list[tuple[str, ...]], load: float) -> str:

@@ -7,12 +7,13 @@ from __future__ import annotations
 import re
 from base64 import b64encode
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from conftest import SECRET, User
 from sandbox import API_KEY
-from stores import GithubSecret, KubernetesSecret, KvSecret, Store, VaultedVariable
+from stores import VAULT, VAULT_PASSWORD, GithubSecret, KubernetesSecret, KvSecret, Store, VaultedVariable
 
 WEEK = 7 * 86400
 Stores = Callable[[type[Any]], Any]
@@ -139,14 +140,44 @@ def test_revoked_key_is_not_restored(user: User, stores: Stores) -> None:
         assert named_as_valid(run.output, kept)
 
 
-def test_other_password_is_rolled_back(user: User, stores: Stores) -> None:
+def test_line_ends_are_kept_and_the_rollback_is_byte_for_byte(user: User, stores: Stores) -> None:
     store = stores(VaultedVariable)
-    content = store.file.read_bytes()
-    run = user.rotate(store, clouddb_vault_password="another password")
-    assert run.status == 2
-    assert "Check that Ansible decrypts the new key" in run.output
+    prepared(user, store)
+    content = store.file.read_bytes().replace(b"\n", b"\r\n")
+    store.file.write_bytes(content)
+    assert user.rotate(store, **with_failure(user, store)).status == 2
     assert store.file.read_bytes() == content
-    assert user.keys(store) == []
+    assert user.rotate(store).changed()
+    rotated = store.file.read_bytes()
+    assert rotated != content and rotated.count(b"\n") == rotated.count(b"\r\n")
+    stored(user, store)
+
+
+SCRIPT = f"#!/bin/sh\necho '{VAULT_PASSWORD}'\n"
+
+
+@pytest.mark.parametrize("password", [SCRIPT, f" {VAULT_PASSWORD}\n"], ids=["script", "leading blank"])
+def test_password_that_ansible_reads_otherwise_is_named_before_a_key_is_created(
+    user: User, stores: Stores, password: str
+) -> None:
+    store = stores(VaultedVariable)
+    file = Path(store.env["ANSIBLE_VAULT_PASSWORD_FILE"])
+    file.write_text(password, encoding="utf-8")
+    file.chmod(0o700 if password == SCRIPT else 0o600)
+    run = user.rotate(store)
+    assert run.status == 2 and "If it is a script" in run.output and "If it begins with a blank" in run.output
+    assert user.sandbox.sent() == []
+    assert user.rotate(store, clouddb_vault_password=VAULT_PASSWORD).changed()
+
+
+def test_file_that_is_encrypted_as_a_whole_is_named_before_a_key_is_created(user: User, stores: Stores) -> None:
+    store = stores(VaultedVariable)
+    content = VAULT.encrypt(store.file.read_bytes())
+    store.file.write_bytes(content)
+    run = user.rotate(store)
+    assert run.status == 2 and "is encrypted as a whole" in run.output
+    assert store.file.read_bytes() == content
+    assert user.sandbox.sent() == []
 
 
 def test_key_is_created_only_if_it_can_be_stored(user: User, stores: Stores) -> None:

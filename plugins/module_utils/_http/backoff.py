@@ -18,20 +18,25 @@ MAX_BACKOFF = 20.0
 FIRST_BACKOFF_AT_RATE_LIMIT = 5.0
 MAX_BACKOFF_AT_RATE_LIMIT = 30.0
 MAX_RETRY_AFTER = 60.0
+# Added to the Retry-After of a first 429. The tasks of a play run on many hosts at once, and all of them get the same one.
+SPREAD_AT_RATE_LIMIT = 2.0
 
 
 def pause_before_retry(attempts: int, response: RawResponse | None, now: datetime) -> float:
     """Seconds to pause after this number of attempts: what Retry-After says, or exponential backoff with full jitter.
 
-    C(response) is that of the last attempt, if it had one. At a rate limit the backoff is longer. After a second 429 it is
-    added to Retry-After: other clients got the same Retry-After, and the limit would not let all of them through.
+    C(response) is that of the last attempt, if it had one. At a rate limit the backoff is longer. Other clients got the same
+    Retry-After, and the limit would not let all of them through. So a short pause is added to it, after a second 429 the backoff.
     """
     is_rate_limited = response is not None and response.status == 429
     retry_after = retry_after_seconds(response.headers, now) if response else None
-    if retry_after is not None and not (is_rate_limited and attempts > 1):
+    if retry_after is None:
+        return _backoff_at_rate_limit(attempts) if is_rate_limited else _backoff(attempts)
+    if not is_rate_limited:
         return retry_after
-    backoff = _backoff_at_rate_limit if is_rate_limited else _backoff
-    return (retry_after or 0.0) + backoff(attempts)
+    return retry_after + (
+        random.uniform(0, SPREAD_AT_RATE_LIMIT) if attempts == 1 else _backoff_at_rate_limit(attempts)
+    )
 
 
 def _backoff(attempts: int) -> float:

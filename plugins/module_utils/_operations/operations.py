@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, Callable, NamedTuple, TypeVar
 
 from .._http.client import Client
-from .._http.errors import NotFound
+from .._http.errors import NotFound, StatusError
 from .._http.pages import Page, pages
 from .._http.response import Response
 from .._options import Fields
@@ -207,13 +207,27 @@ def map_projects(
 ) -> tuple[dict[str, Value], list[str]]:
     """The function's result by the id of each project, C(workers) of them in parallel.
 
-    A project that is deleted meanwhile is left out with a warning; any other error is raised.
+    A project that is deleted meanwhile, or that the key may not read, is left out with a warning; any other error is
+    raised, and so is a 403 if the key may read none.
     """
-    found = zip(project_ids, in_parallel(partial(_result_or_none, function), project_ids, workers))
-    results = {project_id: result for project_id, result in found if result is not None}
-    deleted = [project_id for project_id in project_ids if project_id not in results]
+    found = dict(zip(project_ids, in_parallel(partial(_result_or_refusal, function), project_ids, workers)))
+    refusals = {project_id: result for project_id, result in found.items() if isinstance(result, StatusError)}
+    results = {project_id: result for project_id, result in found.items() if not isinstance(result, StatusError)}
+    forbidden = [refusal for refusal in refusals.values() if refusal.status == 403]
+    if forbidden and not results:
+        raise forbidden[0]
     warning = (
-        "The operations of these projects are missing, because the service returned 404 for them. "
-        f"The projects were probably deleted while they were listed: {', '.join(deleted)}."
+        f"The operations of these projects are missing, because the service returned {'404 or 403' if forbidden else '404'} for them. "
+        f"The projects were probably deleted while they were listed{', or the key may not read them' if forbidden else ''}: "
+        f"{', '.join(refusals)}."
     )
-    return results, [warning] if deleted else []
+    return results, [warning] if refusals else []
+
+
+def _result_or_refusal(function: Callable[[str], Value], project_id: str) -> Value | StatusError:
+    try:
+        return function(project_id)
+    except StatusError as error:
+        if error.status not in (403, 404):
+            raise
+        return error

@@ -28,7 +28,7 @@ from .goal import ACT, CHANGE, CREATE, DELETE, ENSURE, Goal, Refusal, Resource, 
 from .journal import Journal
 from .lookup import label_of, shown_resource
 from .observe import Observation, observe
-from .outcome import diff_of, final_result, no_match, overdue, result_of, result_so_far, unknown_outcome
+from .outcome import diff_of, final_result, no_match, overdue, planned_fields, result_of, result_so_far, unknown_outcome
 from .refusals import refusal_of
 from .state import ABSENT, BROKEN, DELETING, DIFFERENT, PRESENT, UNFINISHED, UNSEEN, is_failed_creation, is_since
 from .waiting import Waiting
@@ -140,7 +140,8 @@ class Engine:
             raise self._failure(seen, error) from error
         if seen.resource:
             # Only the response to a creation has some fields, such as passwords.
-            shown = known if known and (goal.creates or goal.intent == ACT) else {}
+            shown = {**known} if known and (goal.creates or goal.intent == ACT) else {}
+            shown.pop("pending_state", None)  # that of a wait
             seen = seen._replace(resource={**shown, **seen.resource})
             past.known = seen.resource
         return seen if past.changed else self._compared(seen)
@@ -212,9 +213,8 @@ class Engine:
             if not refusal.remedy:
                 raise refusal.error
             warnings.append(will_fail(refusal.error, refusal.remedy))
-        now = f"{self._client.service_now():%Y-%m-%dT%H:%M:%SZ}"
-        shown = dict.fromkeys(request.action.evidence, now) if request.action else {}
-        after = None if step == DELETE else dict_merge(found or {"id": None}, {**request.fields(found or {}), **shown})
+        planned = planned_fields(request, found, self._client.service_now())
+        after = None if step == DELETE else dict_merge(found or {"id": None}, planned)
         diff = diff_of(step, request, found, after)
         return result_of(found, after, changed=True, request=request.shown(found), warnings=warnings, diff=diff)
 

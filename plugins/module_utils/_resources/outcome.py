@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from .._errors import ClouddbError, Result, sentence
@@ -75,12 +76,18 @@ def final_result(goal: Goal, past: Journal, waiting: Waiting, seen: Observation)
         "operations": list({each["id"]: each for each in [*past.operations, *seen.operations]}.values()),
         "warnings": warnings,
     }
-    after = {**resource, **request.fields(before or {})} if is_begun and resource else resource
+    after = {**resource, **planned_fields(request, before, past.sent_at)} if is_begun and resource else resource
     result["diff"] = diff_of(past.sent, request, before, after) if past.changed else {"before": {}, "after": {}}
     match = goal.find.match if goal.find and past.sent == CREATE and past.changed else {}
     if resource and not contains(resource, match):
         raise created_differently(goal, resource, match, result)
     return result
+
+
+def planned_fields(request: ResourceRequest, found: Resource | None, now: datetime | None) -> dict[str, Any]:
+    """The fields that a request will have set: those that it has, and the time that shows an action."""
+    evidence = request.action.evidence if request.action else ()
+    return {**request.fields(found or {}), **dict.fromkeys(evidence, f"{now:%Y-%m-%dT%H:%M:%SZ}" if now else None)}
 
 
 def diff_of(

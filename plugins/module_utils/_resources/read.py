@@ -7,6 +7,7 @@ from __future__ import annotations
 from .._errors import Result, will_fail
 from .._http.client import SUCCESS, Client
 from .._http.errors import NotFound
+from .._http.pages import first_page
 from .._http.response import Response
 from .._lists import list_resources
 from .compare import has_values
@@ -46,7 +47,10 @@ def _get(
     if find:
         request = request._replace(segments=find.segments, query={**request.query, **find.query})
     try:
-        response = client.request("GET", request.segments, request.query, accept=request.accept)
+        if find or all_pages:
+            response = first_page(client, *request.segments, query=request.query, accept=request.accept)
+        else:
+            response = client.request("GET", request.segments, request.query, accept=request.accept)
     except NotFound as error:
         if not check_mode:
             raise

@@ -217,6 +217,9 @@ the key. If the response to the revocation of the task's own key is lost, the se
 
 The inventory plugin ``projects`` fails with a message only, without ``failure.kind``.
 
+A list without ``page_size`` asks for pages as large as the service takes. If the service refuses the first one with 400 or 422, it is requested
+again in smaller pages, and at last without a size. The table shows lists with ``page_size``.
+
 A pause requested by ``Retry-After`` is honored, up to one minute.
 
 {table}"""

@@ -429,3 +429,20 @@ def test_a_wrong_clock_is_a_warning(difference, shown, monkeypatch):
     monkeypatch.setattr("ansible.utils.display.Display.warning", lambda self, text, **options: warnings.append(text))
     account_report(account(), NOW, clock_difference=difference)
     assert [shown in text for text in warnings] == ([True] if shown else [])
+
+
+@pytest.mark.parametrize("projects, limit", [([], 1), ([{"id": "p1", "active_time": 0}], 0)], ids=["no project", "0"])
+def test_a_limit_that_no_project_exceeds(projects, limit):
+    source = account(projects=projects)
+    facts = account_report(source, now=stamp(NOW), limits={"active_time_seconds": limit})["facts"]
+    assert facts["projects"]["over_limits"] == []
+
+
+def test_an_operation_is_long_unfinished_after_more_than_an_hour():
+    times = {"edge": ago(hours=1), "later": ago(hours=1, seconds=1)}
+    operations = [
+        {"id": name, "project_id": "p1", "action": "create_branch", "status": "running", "created_at": created_at}
+        for name, created_at in times.items()
+    ]
+    found = report(operations=operations)["operations"]["long_unfinished"]
+    assert [operation["id"] for operation in found] == ["later"]

@@ -26,7 +26,9 @@ from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandb
 
 
 def branches(sandbox: Sandbox) -> list[str]:
-    return [branch["name"] for branch in sandbox.api("GET", f"/{BRANCHES}?sort_by=created_at&sort_order=asc")["branches"]]
+    return [
+        branch["name"] for branch in sandbox.api("GET", f"/{BRANCHES}?sort_by=created_at&sort_order=asc")["branches"]
+    ]
 
 
 def test_creates_a_resource_and_waits_until_it_can_be_used(sandbox: Sandbox, client: Client) -> None:
@@ -315,7 +317,8 @@ def test_a_query_selects(sandbox: Sandbox, client: Client, all_pages: bool) -> N
     names = [project["name"] for project in result["json"]["projects"]]
     assert (names, result["status"]) == (["blog", "shop"] if all_pages else ["blog"], 200)
     assert result["warnings"] == []
-    assert all(query.startswith("search=o") for query in queries(sandbox))
+    limit = "&limit=400" if all_pages else ""
+    assert all(query.startswith(f"search=o{limit}") for query in queries(sandbox))
     assert "cursor" not in queries(sandbox)[0]
 
 

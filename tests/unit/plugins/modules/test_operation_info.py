@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
+from ansible_collections.clouddb.control.plugins.module_utils._http.errors import StatusError
 from ansible_collections.clouddb.control.plugins.modules import operation_info
 from ansible_collections.clouddb.control.tests.unit.support.module_main import defaults_of
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
@@ -135,6 +136,24 @@ def test_fields_reduce_the_list_and_nothing_else(client: Client, scope: dict[str
     complete = task(client, **scope)
     operations = [{"id": each["id"], "status": each["status"]} for each in complete["operations"]]
     assert task(client, **scope, fields=["status", "id"]) == {**complete, "operations": operations}
+
+
+@pytest.mark.parametrize("status, cause", [(404, "404 for them"), (403, "404 or 403 for them")])
+def test_a_project_whose_operations_are_refused_is_named(
+    sandbox: Sandbox, client: Client, status: int, cause: str
+) -> None:
+    sandbox.fault("status", status=status, path=f"projects/{SHOP}/operations")
+    result = task(client)
+    assert (ids(result), result["unavailable_project_ids"]) == (["blog-2", "blog-1"], [SHOP])
+    [warning] = result["warnings"]
+    assert cause in warning and warning.endswith(f": {SHOP}.")
+
+
+def test_a_key_that_may_read_no_operations_is_an_error(sandbox: Sandbox, client: Client) -> None:
+    sandbox.fault("status", status=403, path="*/operations", times=None)
+    with pytest.raises(StatusError) as error:
+        task(client)
+    assert error.value.status == 403
 
 
 def test_unknown_statuses_and_actions_are_a_warning(client: Client) -> None:

@@ -151,7 +151,7 @@ def test_an_unknown_organization_is_an_error(
     monkeypatch.setenv("CLOUDDB_ORG_ID", "org-nope")
     failed = result(module, sandbox, **options)
     problem = "org_id: there is no organization org-nope (CLOUDDB_ORG_ID), or the API key cannot access it."
-    assert f"{problem} Set org_id to one of: {organization['id']}." in failed["msg"]
+    assert f"{problem} Set org_id to one of: {organization['id']}" in failed["msg"]
     assert failed["failure"]["kind"] == "not_found"
 
 

@@ -302,7 +302,9 @@ class TestUnusedFor:
     def test_the_last_activity_of_all_computes_counts(
         self, sandbox: Sandbox, client: Client, ids: dict[str, str]
     ) -> None:
-        [old, _main] = [sandbox.api("GET", BRANCHES + OLDEST_FIRST)["branches"][index]["created_at"] for index in (1, 0)]
+        [old, _main] = [
+            sandbox.api("GET", BRANCHES + OLDEST_FIRST)["branches"][index]["created_at"] for index in (1, 0)
+        ]
         sandbox.advance(60)
         now = sandbox.api("GET", f"{BRANCHES}/{create(sandbox, 'now')}")["branch"]["created_at"]
         self.used(sandbox, ids, ("pr-1", old), ("pr-1", now), ("pr-2", old), ("pr-3", now))

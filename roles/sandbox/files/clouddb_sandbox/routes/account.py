@@ -33,7 +33,9 @@ def list_organizations(sandbox: SandboxDependency) -> OrganizationListResponse:
     """Lists the organizations of the user: one, and those that the seed's projects belong to."""
     with sandbox.store.transaction() as tx:
         ids = projects.organizations(tx)
-    return OrganizationListResponse(organizations=[Organization(), *(Organization(id=org_id, handle=org_id, name=org_id) for org_id in ids[1:])])
+    return OrganizationListResponse(
+        organizations=[Organization(), *(Organization(id=org_id, handle=org_id, name=org_id) for org_id in ids[1:])]
+    )
 
 
 @router.get("/regions", responses=error_responses())

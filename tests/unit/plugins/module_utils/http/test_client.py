@@ -483,10 +483,10 @@ def test_backoff_at_a_rate_limit_is_longer(serve: Serve, full_jitter: list[tuple
     assert full_jitter == [(3.75, 5.0), (7.5, 10.0), (15.0, 20.0), (22.5, 30.0), (0, 8.0)]
 
 
-def test_a_second_429_adds_backoff_to_retry_after(serve: Serve, full_jitter: list[tuple[float, float]]) -> None:
+def test_each_429_adds_to_retry_after(serve: Serve, full_jitter: list[tuple[float, float]]) -> None:
     served = serve(*[reply({}, 429, Retry_After="1")] * 4, OK)
     served.client.get("projects")
-    assert served.clock.pauses == [1, 1 + 10, 1 + 20, 1 + 30]
+    assert served.clock.pauses == [1 + 2, 1 + 10, 1 + 20, 1 + 30]
 
 
 @pytest.mark.parametrize(
