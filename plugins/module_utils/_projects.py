@@ -91,6 +91,8 @@ def _list(
         if isinstance(error, NotFound):
             require_organization(client, query)
         add_organizations(error, client)
+        if isinstance(error, NotFound):
+            require_organization(client, query)
         raise
     if not listed.names:
         require_organization(client, query)

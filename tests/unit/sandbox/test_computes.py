@@ -48,9 +48,8 @@ def test_create_and_delete(service, branch):
     assert create(service, branch, type="read_only").status_code == 423
     service.advance(5)
     current = service.ok("GET", compute)["endpoint"]
-    started_at = current.pop("started_at")
-    assert current == {**created["endpoint"], "current_state": "active"}
-    current["started_at"] = started_at
+    assert current["started_at"] > created["endpoint"]["started_at"]
+    assert current == {**created["endpoint"], "current_state": "active", "started_at": current["started_at"]}
     assert service.ok("GET", f"{branch}/endpoints") == {"endpoints": [current]}
     assert actions_of(service.ok("DELETE", compute)) == ["suspend_compute"]
     assert service.request("DELETE", compute).status_code == 204

@@ -372,7 +372,7 @@ def test_malformed_ids(service):
 
 
 def test_evidence(service, default):
-    """Nothing shows until the operation is finished, and a failed one leaves nothing."""
+    """Of the latest operation, unless that has failed."""
     [compute] = service.ok("GET", f"{default}/endpoints")["endpoints"]
     path = f"{PATH}/endpoints/{compute['id']}"
 
@@ -388,7 +388,6 @@ def test_evidence(service, default):
     service.advance(5)
     assert times() == before
     service.ok("POST", f"{path}/suspend")
-    assert times() == before
     service.advance(5)
     assert times()[0] == before[0]
     assert times()[1] > (before[1] or before[0])

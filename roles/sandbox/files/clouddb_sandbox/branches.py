@@ -310,7 +310,6 @@ def from_row(row: sqlite3.Row, now: int) -> Branch:
         expires_at=format_optional(row["expires_at"]),
         last_reset_at=format_optional(row["last_reset_at"]),
         current_state=state,
-        pending_state="ready" if state in ("init", "resetting") else None,
         restricted_actions=RESTRICTED_ACTIONS if row["protected"] else None,
         ttl_interval_seconds=row["ttl_seconds"],
         state_changed_at=format_timestamp(state_changed_at),

@@ -118,7 +118,7 @@ def from_row(row: sqlite3.Row, now: int) -> Endpoint:
     if row["timeline"] and not lifecycle.is_finished(json.loads(row["timeline"]), row["change_started_at"], now):
         state = row["state"]
     times = {name: row[name] for name in ("started_at", "suspended_at")}
-    times.update([change] if (change := platform_activity.finished_change(row, now)) else [])
+    times.update([change] if (change := platform_activity.change_of(row, now)) else [])
     return Endpoint(
         **json.loads(row["options"]),
         id=row["id"],

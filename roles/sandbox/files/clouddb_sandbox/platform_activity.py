@@ -58,30 +58,30 @@ def schedule(tx: Transaction, endpoint_id: str, last_used_at: int, step: int) ->
     """Record the next step of the compute, which determines its state from now on."""
     timeout = timeout_of(tx, endpoint_id)
     next_step_at = None if timeout < 0 else step_of_cycle(last_used_at, step, timeout)[0]
-    record_finished_change(tx, endpoint_id)
+    record_change(tx, endpoint_id)
     tx.db.execute(
         "UPDATE endpoints SET last_used_at = ?, step = ?, next_step_at = ?, change_id = NULL WHERE id = ?",
         (last_used_at, step, next_step_at, endpoint_id),
     )
 
 
-def finished_change(row: sqlite3.Row, now: int) -> tuple[str, int] | None:
-    """Return what the compute's last change was, started_at or suspended_at, and when it was finished, if it is."""
+def change_of(row: sqlite3.Row, now: int) -> tuple[str, int] | None:
+    """Return what the compute's last change was, started_at or suspended_at, and its time, unless it has failed."""
     if row["timeline"] is None:
         return None
     change = lifecycle.state_at(json.loads(row["timeline"]), row["change_started_at"], now)
     name = "suspended_at" if row["change_action"] == "suspend_compute" else "started_at"
-    return (name, change.updated_at) if change.status == "finished" else None
+    return None if change.status in lifecycle.ERROR_STATUSES else (name, change.updated_at)
 
 
-def record_finished_change(tx: Transaction, endpoint_id: str) -> None:
-    """Keep when the compute's last change was finished, before another one takes its place."""
+def record_change(tx: Transaction, endpoint_id: str) -> None:
+    """Keep the time of the compute's last change, before another one takes its place."""
     row = tx.db.execute(
         "SELECT timeline, action AS change_action, operations.created_at AS change_started_at"
         " FROM endpoints JOIN operations ON operations.id = change_id WHERE endpoints.id = ?",
         (endpoint_id,),
     ).fetchone()
-    if row and (change := finished_change(row, tx.now)):
+    if row and (change := change_of(row, tx.now)):
         record_time(tx, endpoint_id, *change)
 
 

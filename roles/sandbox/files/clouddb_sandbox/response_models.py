@@ -193,7 +193,6 @@ class Branch(BaseModel):
     expires_at: str | None = None
     last_reset_at: str | None = None
     current_state: str
-    pending_state: str | None = None
     state_changed_at: str
     ttl_interval_seconds: int | None = None
     restricted_actions: list[RestrictedAction] | None = None
