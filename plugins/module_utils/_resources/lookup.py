@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import takewhile
 from typing import Any
@@ -18,7 +18,7 @@ from .._lists import Listed, list_resources, search_named
 from .._projects import PROJECTS, require_organization
 from .._untrusted import displayable
 from .compare import contains
-from .goal import CHANGE, DELETE, Goal, Resource, ResourceRequest, fill, placeholders
+from .goal import CHANGE, DELETE, Find, Goal, Resource, ResourceRequest, fill, placeholders
 from .journal import Journal
 from .state import ABSENT, DELETING, PRESENT, own_state
 
@@ -124,16 +124,28 @@ def find_resource(client: Client, goal: Goal, past: Journal) -> tuple[Resource |
         alternatives.append({field: fields.get(field, value) for field, value in find.match.items()})
     text = known["id"] if known and known.get("id") is not None else find.match.get("name", find.match.get("id"))
     check = partial(require_array, field=find.field) if find.is_option else None
-    if isinstance(text, (str, int)) and not isinstance(text, bool):
-        listed = search_named(client, find.segments, find.field, str(text), find.query, check)
-    else:
-        first = first_page(client, *find.segments, query=find.query)
-        if check:
-            check(first)
-        listed = list_resources(client, find.segments, find.field, find.query, first)
+    is_named = isinstance(text, (str, int)) and not isinstance(text, bool)
+    try:
+        listed = (
+            search_named(client, find.segments, find.field, str(text), find.query, check)
+            if is_named
+            else _list(client, find, check)
+        )
+    except NotFound:
+        if find.segments == PROJECTS:
+            require_organization(client, find.query)
+        raise
     if find.segments == PROJECTS and not listed.names:
         require_organization(client, find.query)
     return select(listed, alternatives, goal)
+
+
+def _list(client: Client, find: Find, check: Callable[[Response], None] | None) -> Listed:
+    """All that the list has. C(check) is called with the first response."""
+    first = first_page(client, *find.segments, query=find.query)
+    if check:
+        check(first)
+    return list_resources(client, find.segments, find.field, find.query, first)
 
 
 def select(listed: Listed, alternatives: Sequence[Mapping[str, Any]], goal: Goal) -> tuple[Resource | None, list[str]]:
