@@ -189,3 +189,17 @@ def test_an_observation_that_failed_decides_nothing(sandbox: Sandbox, client: Cl
     lines = sandbox.sent()[before:]
     first, second = (index for index, line in enumerate(lines) if line.startswith("POST"))
     assert lines[first:second].count(f"GET {PROJECT}/branches") > 7
+
+
+def test_a_success_needs_no_evidence(sandbox: Sandbox, client: Client) -> None:
+    """A service need not have the field that shows an action."""
+    compute = task(client, "compute", branch="dev")["compute"]
+    sandbox.fault("status", status=200, method="POST", path="*/restart", body={"endpoint": compute, "operations": []})
+    assert task(client, **ACTIONS["restart"])["changed"] is True
+
+
+def test_the_time_of_an_earlier_action_is_no_evidence(sandbox: Sandbox, client: Client) -> None:
+    """Even if it is of the second in which the request was sent."""
+    task(client, "branch_restore", name="dev", wait=False)
+    sandbox.fault("status", status=502, method="POST", path="*/restore")
+    assert failing(client, module="branch_restore", name="dev", wait=False)["kind"] == "unknown_outcome"
