@@ -41,7 +41,7 @@ notes:
   - The lookup runs on the controller, and takes no values from C(environment) and C(module_defaults) of a task.
   - Ansible masks the value in all output from ansible-core 2.22 on. Before, set C(no_log) on tasks that use it.
   - Ansible evaluates a variable with a lookup each time that it is used, which takes three to five requests. To use the value several times, store it
-    with M(ansible.builtin.set_fact).
+    with C(ansible.builtin.set_fact).
   - The database has to exist, even in check mode.
 seealso:
   - module: clouddb.control.connection_info
