@@ -12,7 +12,7 @@ version_added: 2.0.0
 description:
   - Creates a project with its default branch, compute, database and owner, changes it, or deletes it with all its data.
   - If several hosts create a project of one name at the same time, the first one stays. The other hosts delete theirs, and report C(ok) with a
-    warning. A host that looks the name up in this moment may find several, and fail. Set C(run_once) to avoid both.
+    warning.
 author: clouddb.control contributors (@clouddb)
 extends_documentation_fragment:
   - clouddb.control.connection

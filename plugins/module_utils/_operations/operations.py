@@ -105,7 +105,10 @@ def count_operations(client: Client, project_id: str, selection: Selection, page
 
 
 def operation_pages(client: Client, project_id: str, page_size: int | None) -> Iterator[Page]:
-    """The pages of a project's operation list, newest first; C(page_size) None: as large as the service takes. Raises UnexpectedResponse for an operation of another project."""
+    """The pages of a project's operation list, newest first; C(page_size) None: as large as the service takes.
+
+    Raises UnexpectedResponse for an operation of another project.
+    """
     path = ("projects", project_id, "operations")
     for page in pages(client, *path, field="operations", page_size=page_size, id=str, status=str):
         for operation in page.items:

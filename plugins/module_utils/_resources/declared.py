@@ -21,7 +21,7 @@ from .compare import contains
 from .engine import reach
 from .goal import ACT, CHANGE, CREATE, DELETE, ENSURE, Action, Find, Goal, ResourceRequest
 from .kinds import Kind
-from .lookup import label_of
+from .lookup import Ambiguous, label_of
 from .outcome import result_of
 from .state import ABSENT, DELETING, own_state
 from .waiting import Waiting
@@ -36,6 +36,8 @@ STATE_OPTIONS: dict[str, dict[str, Any]] = {
 NEVER = "never"
 # As the published API document bounds C(expires_at).
 LONGEST_LIFE = timedelta(days=30)
+# For so long, one of several resources of a name may be about to be deleted by the host that has created it.
+RIVALS = timedelta(minutes=1)
 
 
 def declare(kind: Kind, params: Mapping[str, Any], client: Client, check_mode: bool) -> Result:
@@ -52,8 +54,8 @@ def declare(kind: Kind, params: Mapping[str, Any], client: Client, check_mode: b
         segments, query = list_of(kind, params, bounded, may_be_missing)
         ids = _ids(kind, params, bounded, segments, may_be_missing)
         goals = _goals(kind, {**params, **ids}, bounded.service_now(), segments, query)
-        goal, *further = [each._replace(missing=_missing(kind, params)) for each in goals]
-        result = reach(client, goal, waiting, check_mode)
+        goal, *further = [each._replace(missing=_missing(kind, params), moved=_moved(kind, params)) for each in goals]
+        result = _reach_one(kind, goal, client, waiting, check_mode)
         is_new = result["changed"] and result["request"]["method"] == "POST"
         if is_new and not kind.is_unique and not check_mode:
             result = _keep_the_first(kind, goal, result, client, waiting)
@@ -94,6 +96,21 @@ def info(kind: Kind, name: str, params: Mapping[str, Any], client: Client, check
         name: [each for each in items if branch_id in (None, each.get("branch_id"))],
         "warnings": not_created(params, segments, ids),
     }
+
+
+def _reach_one(kind: Kind, goal: Goal, client: Client, waiting: Waiting, check_mode: bool) -> Result:
+    """As reach(). Of several that were created a moment ago, other hosts delete all but one, so that the task looks again."""
+    while True:
+        try:
+            return reach(client, goal, waiting, check_mode)
+        except Ambiguous as error:
+            newest = max(map(time_of_creation, error.resources))
+            if kind.is_unique or check_mode or client.service_now() - newest > RIVALS:
+                raise
+            waiting.begin_once()
+            if waiting.seconds_left() <= 0:
+                raise
+            waiting.pause(waiting.seconds_left())
 
 
 def _keep_the_first(kind: Kind, goal: Goal, result: Result, client: Client, waiting: Waiting) -> Result:
@@ -161,6 +178,12 @@ def _missing(kind: Kind, params: Mapping[str, Any]) -> str:
     return kind.missing.format(noun=noun, advice=advice, **names)
 
 
+def _moved(kind: Kind, params: Mapping[str, Any]) -> dict[str, str]:
+    """The error about another value of a fixed field, by option, in the words of the task."""
+    names = {option: displayable(value, 100) for option, value in params.items() if isinstance(value, str)}
+    return {option: problem.format(**names) for option, problem in kind.moved.items() if option in names}
+
+
 def _ids(
     kind: Kind, params: Mapping[str, Any], client: Client, segments: Sequence[str], may_be_missing: bool
 ) -> dict[str, str]:
@@ -199,7 +222,6 @@ def _ensure(kind: Kind, find: Find, values: Mapping[str, Any], once: set[str]) -
         values["wait"],
         options={field: option for option, field in kind.fields.items()},
         fixed={name: fields[name] for name in kind.fixed.values() if name in fields},
-        moved=kind.moved,
         once=once,
         refuses=kind.refusal,
     )

@@ -68,6 +68,8 @@ class Engine:
     def __init__(self, client: Client, goal: Goal, waiting: Waiting, check_mode: bool) -> None:
         self._client, self._goal, self._waiting, self._check_mode = client, goal, waiting, check_mode
         self._past = Journal(goal)
+        # In check mode, an earlier task would provide what has no value yet, such as an id.
+        self._can_look_up = goal.find is not None and (goal.find.has_all_values or not check_mode)
 
     def run(self, known: Resource | None = None) -> Result:
         """Do what the goal needs; the task's result. Raises as reach()."""
@@ -126,8 +128,7 @@ class Engine:
     def _observe(self) -> Observation:
         goal, past, waiting = self._goal, self._past, self._waiting
         known = past.subject
-        # Without its id, which an earlier task would have created, there is nothing to look up.
-        if (goal.find is None and not past.sent) or (self._check_mode and goal.find and not goal.find.has_all_values):
+        if not self._can_look_up and not past.sent:
             return Observation(UNSEEN, None)
         try:
             seen = observe(waiting.bounded_client(), goal, past)
@@ -154,8 +155,9 @@ class Engine:
             if found.get(field) is not None and not contains(found[field], wanted):
                 option = goal.options.get(field, field)
                 problem = f"{label_of(found)} has {field} {found[field]}, which cannot be changed"
-                advice = goal.moved.get(option) or f"Set {option} to this value, or omit it"
-                raise InvalidOption(option, f"{problem}. {advice}.")
+                raise InvalidOption(
+                    option, goal.moved.get(option) or f"{problem}. Set {option} to this value, or omit it."
+                )
         comparable = (PRESENT,) if goal.wait else (PRESENT, UNFINISHED)
         expected = _expected(goal, seen)
         is_different = seen.state in comparable and goal.differs(expected)
@@ -169,7 +171,7 @@ class Engine:
 
     def _step(self, seen: Observation) -> str:
         goal, past = self._goal, self._past
-        if seen.state == UNSEEN and not past.sent:
+        if not self._can_look_up and not past.sent:
             return next(iter(goal.requests))
         under_way = DELETING if goal.intent == DELETE else UNFINISHED
         if seen.state == under_way and not goal.wait and self._shows_request(seen):

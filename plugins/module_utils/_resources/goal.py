@@ -119,7 +119,7 @@ class Goal(NamedTuple):
     - READ: nothing but the response.
 
     C(options) are the options of a module by the field that each sets, C(fixed) the fields that only the creation sets, and
-    C(missing) is the error if there is none, and C(moved) the advice about another value of a fixed field, by option. C(effects) are the fields that
+    C(missing) is the error if there is none, and C(moved) that about another value of a fixed field, by option. C(effects) are the fields that
     unfinished operations will set, by their action. The fields in C(once) are changed only while the resource has no time there.
     C(refuses) returns why the service's lists show that it refuses a request about a resource (None: one that it creates).
     """

@@ -21,7 +21,7 @@ class Kind(NamedTuple):
     Bodies and responses have it in the field C(wrapper), and its result is C(result). Paths name it by the field C(key).
     Fields by option: C(identity) selects it, unless the option C(id) does, C(changeable) may be changed, C(fixed) is only set by its
     creation, and C(initial) as well, but is not compared. C(references) are the options with the id or the name of a branch.
-    C(missing) is the error if there is no such resource, with options in braces, and C(moved) that for another value of a fixed field.
+    C(missing) is the error if there is no such resource, with options in braces, and C(moved) that for another value of a fixed field, by option.
     C(parts) are further fields of the request that creates it, by option and its value. C(actions) are further requests, by the
     value of C(state) or the option that asks for them. C(refusal) returns why the service's lists show that it refuses a request.
     Several resources may have the same C(identity) unless C(is_unique).
@@ -72,8 +72,8 @@ BRANCH = Kind(
     changeable={"new_name": "name", "expires_at": "expires_at", "protected": "protected"},
     fixed={"parent": "parent_id"},
     moved={
-        "parent": "Set parent to this value, or omit it. If a restore has changed the parent, branch_restore with the earlier parent"
-        " as source makes it the parent again, and replaces the data"
+        "parent": "branch {name} has another parent than {parent}, and an existing branch keeps its parent. Omit parent. If a restore"
+        " has changed it, branch_restore with source: {parent} makes {parent} the parent again, and replaces the data"
     },
     initial={"from_timestamp": "parent_timestamp", "from_lsn": "parent_lsn", "init_source": "init_source"},
     references=("parent",),

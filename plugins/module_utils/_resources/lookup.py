@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import takewhile
 from typing import Any
@@ -18,13 +18,21 @@ from .._lists import Listed, list_resources, search_named
 from .._projects import PROJECTS, require_organization
 from .._untrusted import displayable
 from .compare import contains
-from .goal import CHANGE, DELETE, Goal, Resource, ResourceRequest, fill, placeholders
+from .goal import CHANGE, DELETE, Find, Goal, Resource, ResourceRequest, fill, placeholders
 from .journal import Journal
 from .state import ABSENT, DELETING, PRESENT, own_state
 
 MAX_NAMED = 10
 # An account may list projects for an organization only, and a key may be for one project only.
 LIST_REFUSED = frozenset({400, 403})
+
+
+class Ambiguous(ClouddbError):
+    """Several resources match what a task selects."""
+
+    def __init__(self, message: str, resources: Sequence[Resource]) -> None:
+        super().__init__("ambiguous_match", message)
+        self.resources = resources
 
 
 def look_up(client: Client, goal: Goal, past: Journal) -> tuple[Resource | None, list[str]]:
@@ -116,16 +124,28 @@ def find_resource(client: Client, goal: Goal, past: Journal) -> tuple[Resource |
         alternatives.append({field: fields.get(field, value) for field, value in find.match.items()})
     text = known["id"] if known and known.get("id") is not None else find.match.get("name", find.match.get("id"))
     check = partial(require_array, field=find.field) if find.is_option else None
-    if isinstance(text, (str, int)) and not isinstance(text, bool):
-        listed = search_named(client, find.segments, find.field, str(text), find.query, check)
-    else:
-        first = first_page(client, *find.segments, query=find.query)
-        if check:
-            check(first)
-        listed = list_resources(client, find.segments, find.field, find.query, first)
+    is_named = isinstance(text, (str, int)) and not isinstance(text, bool)
+    try:
+        listed = (
+            search_named(client, find.segments, find.field, str(text), find.query, check)
+            if is_named
+            else _list(client, find, check)
+        )
+    except NotFound:
+        if find.segments == PROJECTS:
+            require_organization(client, find.query)
+        raise
     if find.segments == PROJECTS and not listed.names:
         require_organization(client, find.query)
     return select(listed, alternatives, goal)
+
+
+def _list(client: Client, find: Find, check: Callable[[Response], None] | None) -> Listed:
+    """All that the list has. C(check) is called with the first response."""
+    first = first_page(client, *find.segments, query=find.query)
+    if check:
+        check(first)
+    return list_resources(client, find.segments, find.field, find.query, first)
 
 
 def select(listed: Listed, alternatives: Sequence[Mapping[str, Any]], goal: Goal) -> tuple[Resource | None, list[str]]:
@@ -147,7 +167,7 @@ def select(listed: Listed, alternatives: Sequence[Mapping[str, Any]], goal: Goal
         named = ", ".join(map(label_of, found[:MAX_NAMED]))
         more = f" and {len(found) - MAX_NAMED} more" if len(found) > MAX_NAMED else ""
         problem = f"{goal.first.line} is about one resource, but {len(found)} match {goal.selector}"
-        raise ClouddbError("ambiguous_match", f"{problem}: {named}{more}. Select one by its id, or rename one.")
+        raise Ambiguous(f"{problem}: {named}{more}. Select one by its id, or rename one.", found)
     if found:
         return found[0], []
     # The body of a creation has these fields as well, so that a misspelled one is an error after it.

@@ -146,8 +146,6 @@ def test_an_unknown_organization_is_an_error(
     module: ModuleType,
     options: dict[str, Any],
 ) -> None:
-    if module is project:
-        pytest.skip("its list is that of the engine")
     monkeypatch.setenv("CLOUDDB_ORG_ID", "org-nope")
     failed = result(module, sandbox, **options)
     problem = "org_id: there is no organization org-nope (CLOUDDB_ORG_ID), or the API key cannot access it."

@@ -245,7 +245,7 @@ def test_projects_that_are_deleted_meanwhile_are_left_out_with_a_warning(serve: 
 
 def test_any_other_error_is_raised(serve: Serve) -> None:
     with pytest.raises(StatusError):
-        of_account(serve(page("projects", [{"id": "a"}, {"id": "b"}]), named("a"), reply({}, 403)))
+        of_account(serve(page("projects", [{"id": "a"}, {"id": "b"}]), named("a"), reply({}, 409)))
     with pytest.raises(NotFound):
         of_account(serve(reply({}, 404)))
 
