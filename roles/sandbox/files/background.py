@@ -7,7 +7,7 @@ Reads from standard input, as JSON, what is wanted:
 - `state`: `started`, `stopped` or `absent`
 - `check`: whether to change nothing
 - `dir` and `virtualenv`: directories. The virtual environment is `venv` in `dir` by default
-- for a start: `host`, `port` (0: that of the last start, or any free port), `speed`, `timeout`, `exit_with`, `lock`, `seed` (a text; empty: none), `files` (of
+- for a start: `host`, `port` (0: that of the last start, or any free port), `speed`, `timeout`, `exit_with`, `lock`, `limits` (JSON), `seed` (a text; empty: none), `files` (of
   the server: path to content) and `requirements` (of the server, a list; empty: they are installed already)
 
 Prints as JSON: `changed` (with `check`, whether anything would be), `problem` (null, or why the wanted state is not reached), and while the sandbox
@@ -58,6 +58,7 @@ DEFAULTS = {
     "timeout": 30,
     "exit_with": 0,
     "lock": "branch",
+    "limits": "{}",
     "seed": "",
     "requirements": [],
 }
@@ -395,6 +396,7 @@ def start(sandbox: Sandbox, wanted: Wanted) -> None:
         *("--speed", str(wanted["speed"])),
         *("--exit-with", str(wanted["exit_with"])),
         *("--lock", wanted["lock"]),
+        *("--limits", wanted["limits"]),
     ]
     previous = ready_file(sandbox)
     with sandbox.log.open("ab") as log:

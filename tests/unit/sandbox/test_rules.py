@@ -18,6 +18,7 @@ from clouddb_sandbox.rules import (
     OUTSIDE_THE_PROJECT,
     REGIONS,
     RULES,
+    answers_table,
     table,
 )
 
@@ -70,8 +71,10 @@ def test_each_rule_has_a_source_and_a_test():
     assert [name for name in names if f"test_{name}" not in globals()] == []
 
 
-def test_the_readme_shows_the_table():
-    assert table() in README.read_text(encoding="utf-8")
+def test_the_readme_shows_the_tables():
+    text = README.read_text(encoding="utf-8")
+    assert table() in text
+    assert answers_table() in text
 
 
 @pytest.mark.parametrize(

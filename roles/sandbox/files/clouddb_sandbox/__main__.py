@@ -56,6 +56,9 @@ def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
         default="branch",
         help="what an unfinished operation locks (default: %(default)s)",
     )
+    parser.add_argument(
+        "--limits", type=json.loads, default={}, help='limits of a plan, as JSON: {"branches": 10} (default: none)'
+    )
     parser.add_argument("--exit-with", type=int, default=0, help="id of a process; the sandbox ends when it has ended")
     return parser.parse_args(arguments)
 
@@ -112,6 +115,7 @@ def serve(options: argparse.Namespace, should_end: Callable[[], bool]) -> None:
         seed_checksum=None if seed is None else hashlib.sha256(seed).hexdigest(),
         speed=options.speed,
         lock=options.lock,
+        limits=options.limits,
     )
     with bind_socket(options.host, options.port) as listener:
         host, port = listener.getsockname()[:2]

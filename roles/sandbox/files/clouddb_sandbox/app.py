@@ -19,6 +19,7 @@ from starlette.routing import compile_path
 from . import keys
 from .fault_injection import FaultInjectionMiddleware
 from .faults import RequireOrgIdFault
+from .limits import Limits
 from .middleware import (
     AuthenticationMiddleware,
     BodyLimitMiddleware,
@@ -96,6 +97,7 @@ def create_app(settings: Settings) -> FastAPI:
 
 def open_store(settings: Settings, seed: Seed) -> Store:
     store = Store(settings.database, settings.speed, settings.lock)
+    store.limits = Limits.model_validate(settings.limits).model_dump()
     with store.transaction() as tx:
         if store.is_new:
             create_tables(tx, settings.seed_checksum)

@@ -20,6 +20,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from .clock import SECOND
 from .faults import (
     DelayFault,
+    HiddenSourceFault,
     HtmlFault,
     IgnoredChangeFault,
     Lag,
@@ -31,10 +32,12 @@ from .faults import (
     MissingOperationsFault,
     NormalizedNameFault,
     PageLimitFault,
+    RecordedFault,
     RedirectFault,
     RequireOrgIdFault,
     ResetFault,
     ResponseFault,
+    RewriteFault,
     StallFault,
     StatusFault,
     TruncateFault,
@@ -43,8 +46,8 @@ from .faults import (
 from .middleware import Middleware
 from .paths import BASE_PATH, is_below
 from .responses import error_response
-from .rewriting import omit_operations, process, read_body, replace_name, replay_body, rewrite
-from .rules import ORG_ID_REQUIRED
+from .rewriting import omit_operations, process, read_body, replace_name, replay_body, rewrite, rewrite_shape
+from .rules import ANSWERS, ORG_ID_REQUIRED
 from .store import Lingering
 
 HTML_PAGE = "<!DOCTYPE html>\n<html><head><title>Sign in</title></head><body><h1>Please sign in</h1></body></html>\n"
@@ -57,15 +60,13 @@ class FaultInjectionMiddleware(Middleware):
         if not is_below(BASE_PATH, scope["path"]):
             await self.app(scope, receive, send)
             return
-        app, state, method = self.app, scope["state"], scope["method"]
+        state, method = scope["state"], scope["method"]
         path, now = scope["path"].removeprefix(BASE_PATH), self.sandbox.store.clock.now()
         faults = self.sandbox.faults
         state.update(page_limit=None, unavailable_ids=[], sandbox=self.sandbox)
         if method == "GET" and (old := faults.old_state(path, now)):
             state["sandbox"] = replace(self.sandbox, store=old)
-        lingers_until, again = faults.lingering.get(path, (0, 0))
-        if method == "DELETE" and now < lingers_until:
-            app = error_response(scope, again, "the resource is being deleted")
+        app = self.refusal(scope, path, now) or self.app
         for fault in faults.consume(method, path):
             match fault:
                 case DelayFault():
@@ -85,6 +86,11 @@ class FaultInjectionMiddleware(Middleware):
                     faults.lags.append(Lag(now + int(fault.seconds * SECOND), lagging_paths(fault, scope), old))
                 case MissingOperationsFault():
                     app = rewrite(app, partial(omit_operations, omission=fault.operations))
+                case RewriteFault():
+                    app = rewrite_shape(app, fault.set, fault.omit, fault.empty)
+                case HiddenSourceFault():
+                    receive = replay_body(body := await read_body(receive), receive)
+                    faults.hidden[source_path(path, body)] = now + int(fault.seconds * SECOND)
                 case NormalizedNameFault():
                     app = with_normalized_name(app, fault)
                 case IgnoredChangeFault():
@@ -97,6 +103,15 @@ class FaultInjectionMiddleware(Middleware):
                     await inject(fault, app, scope, receive, send)
                     return
         await app(scope, receive, send)
+
+    def refusal(self, scope: Scope, path: str, now: int) -> ASGIApp | None:
+        """Return the response to a request for a resource that lingers, or is hidden."""
+        lingers_until, again = self.sandbox.faults.lingering.get(path, (0, 0))
+        if scope["method"] == "DELETE" and now < lingers_until:
+            return error_response(scope, again, "the resource is being deleted")
+        if any(is_below(hidden, path) and now < until for hidden, until in self.sandbox.faults.hidden.items()):
+            return error_response(scope, 404, "branch not found")
+        return None
 
     def accept_deletion(self, fault: LingeringDeletionFault, path: str, content: Any) -> None:
         """Remember a deletion that lingers, and change the response to it."""
@@ -140,6 +155,8 @@ async def inject(fault: ResponseFault, app: ASGIApp, scope: Scope, receive: Rece
     match fault:
         case StatusFault():
             await status_response(fault, scope)(scope, receive, send)
+        case RecordedFault():
+            await recorded_response(fault.answer, scope)(scope, receive, send)
         case HtmlFault():
             await HTMLResponse(HTML_PAGE)(scope, receive, send)
         case RedirectFault():
@@ -163,6 +180,21 @@ async def inject(fault: ResponseFault, app: ASGIApp, scope: Scope, receive: Rece
             start, body = await process(app, scope, receive)
             headers = {"Content-Type": "application/json"}
             await Response(body[: len(body) // 2], start["status"], headers)(scope, receive, send)
+
+
+def source_path(path: str, body: bytes) -> str:
+    """The path of the source of a restore; of no branch if the body is invalid, which the endpoint refuses."""
+    source = ""
+    with suppress(ValueError, AttributeError):
+        source = json.loads(body).get("source_branch_id")
+    return f"{path.rpartition('/branches/')[0]}/branches/{source}"
+
+
+def recorded_response(name: str, scope: Scope) -> Response:
+    answer = ANSWERS[name]
+    if answer.message.startswith("<"):
+        return HTMLResponse(answer.message, answer.status)
+    return error_response(scope, answer.status, answer.message)
 
 
 def status_response(fault: StatusFault, scope: Scope) -> Response:

@@ -13,8 +13,9 @@ from pydantic import Field
 
 from .clock import MAX_SECONDS
 from .paths import BASE_PATH
-from .request_models import ControlRequestModel, HeaderValue
+from .request_models import ControlRequestModel, HeaderValue, one_of
 from .rewriting import Omission
+from .rules import ANSWERS
 from .store import Store
 
 Method = Annotated[str, Field(pattern="^(?i:GET|POST|PATCH|PUT|DELETE)$")]
@@ -52,6 +53,22 @@ class StatusFault(ResponseFault):
     status: int = Field(ge=200, le=599)
     retry_after: HeaderValue | int | None = None
     body: Any = Field(default=None, description="sent as JSON, or as text if it is a string; default: an error body")
+
+
+class RecordedFault(ResponseFault):
+    """Responds as the service did once. The request is not processed."""
+
+    kind: Literal["recorded"]
+    answer: Annotated[str, one_of(*ANSWERS)]
+
+
+class RewriteFault(RequestFault):
+    """Changes the body of a successful response. A path has names, `*` for each item or field, and dots between them."""
+
+    kind: Literal["rewrite"]
+    set: dict[str, Any] = {}
+    omit: list[str] = []
+    empty: bool = Field(default=False, description="no body at all")
 
 
 class HtmlFault(ResponseFault):
@@ -170,6 +187,14 @@ class NormalizedNameFault(WriteFault):
         return (name.lower() if self.lower_case else name)[: self.max_length]
 
 
+class HiddenSourceFault(WriteFault):
+    """For this time after a restore, the source branch gets 404."""
+
+    kind: Literal["hidden_source"]
+    path: str = "*/restore"
+    seconds: SandboxSeconds = 30
+
+
 class IgnoredChangeFault(WriteFault):
     """Responds 200 with the resource as it is. The change is not made."""
 
@@ -190,6 +215,9 @@ class LingeringDeletionFault(WriteFault):
 
 Fault = Annotated[
     StatusFault
+    | RecordedFault
+    | RewriteFault
+    | HiddenSourceFault
     | HtmlFault
     | RedirectFault
     | ResetFault
@@ -227,6 +255,8 @@ class FaultRegistry:
         self.lags: list[Lag] = []
         # The path of each lingering resource: until when, and the status of another deletion.
         self.lingering: dict[str, tuple[int, int]] = {}
+        # The path of each branch that a restore hides, and until when.
+        self.hidden: dict[str, int] = {}
         self._faults: dict[int, Fault] = {}
         self._last_id = 0
 
@@ -241,6 +271,7 @@ class FaultRegistry:
     def clear(self) -> None:
         self._faults.clear()
         self.lags.clear()
+        self.hidden.clear()
 
     def old_state(self, path: str, now: int) -> Store | None:
         """Return the state that a GET request is processed on, if it lags."""

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 Omission = Literal["absent", "null", "empty"]
@@ -60,6 +60,38 @@ def rewrite(app: ASGIApp, change: Callable[[Any], object], status: int | None = 
             await send({"type": "http.response.body", "body": body})
 
     return rewritten
+
+
+def rewrite_shape(app: ASGIApp, values: Mapping[str, Any], omitted: Sequence[str], empty: bool) -> ASGIApp:
+    """Return `app` with these values, and without the omitted ones, in successful responses; or without a body."""
+
+    def change(content: Any) -> None:
+        for path, value in values.items():
+            for holder, name in places(content, path.split(".")):
+                holder[name] = value
+        for path in omitted:
+            for holder, name in places(content, path.split(".")):
+                holder.pop(name, None)
+
+    async def without_body(scope: Scope, receive: Receive, send: Send) -> None:
+        start, body = await process(app, scope, receive)
+        is_success = start["status"] in (200, 201)
+        await Response(b"" if is_success else body, start["status"])(scope, receive, send)
+
+    return without_body if empty else rewrite(app, change)
+
+
+def places(content: Any, path: list[str]) -> Iterator[tuple[dict[str, Any], str]]:
+    """Yield the objects that the path leads to, with its last name."""
+    name, rest = path[0], path[1:]
+    if not rest:
+        if isinstance(content, dict):
+            yield content, name
+    elif name == "*":
+        for child in content.values() if isinstance(content, dict) else content if isinstance(content, list) else ():
+            yield from places(child, rest)
+    elif isinstance(content, dict) and name in content:
+        yield from places(content[name], rest)
 
 
 def omit_operations(content: Any, omission: Omission) -> None:

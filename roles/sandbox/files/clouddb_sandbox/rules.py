@@ -176,7 +176,48 @@ RULES = (
 )
 
 
+class Answer(NamedTuple):
+    """A recorded answer, which a fault gives."""
+
+    status: int
+    message: str
+    source: str
+
+
+RANDOM_OPERATIONS = "recorded: neondatabase/neon, test_runner/random_ops"
+ANSWERS = {
+    "branch_not_ready": Answer(422, "branch not ready yet", RANDOM_OPERATIONS),
+    "endpoint_busy": Answer(423, "endpoint is in some transitive state, could not suspend", RANDOM_OPERATIONS),
+    "locked": Answer(423, LOCKED, RANDOM_OPERATIONS),
+    "timeout": Answer(524, "<html><body>error code: 524</body></html>", RANDOM_OPERATIONS),
+    "plan": Answer(
+        412,
+        "suspend interval is too short for your plan",
+        "recorded: answers to POST branches and PATCH endpoints, September 2026",
+    ),
+    "rate_limit": Answer(
+        429, "rate limit exceeded", "recorded: pytest-neon, which plans for a 429 without Retry-After"
+    ),
+    "no_route": Answer(404, NO_ROUTE, "recorded: answer to a malformed project id, September 2026"),
+    "organization_key": Answer(
+        404, NOT_FOR_ORGANIZATIONS, "recorded: neondatabase/neon-pkgs, packages/sdk/e2e/errors.e2e.test.ts"
+    ),
+    "not_in_plan": Answer(
+        403, "this endpoint is not available for your plan", "recorded: `/consumption_history` below the Scale plan"
+    ),
+}
+
+
 def table() -> str:
     """Return the rules as the table of the README."""
     rows = [f"| {rule.rule} | {rule.source} |" for rule in RULES]
     return "\n".join(["| rule | source |", "|---|---|", *rows])
+
+
+def answers_table() -> str:
+    """Return the recorded answers as the table of the README."""
+    rows = [
+        f"| `{name}` | {answer.status} | {'HTML' if answer.message.startswith('<') else answer.message} | {answer.source} |"
+        for name, answer in ANSWERS.items()
+    ]
+    return "\n".join(["| answer | status | message | source |", "|---|---|---|---|", *rows])

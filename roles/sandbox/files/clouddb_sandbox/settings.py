@@ -4,7 +4,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,3 +22,5 @@ class Settings:
     """Sandbox seconds per real second; None keeps the stored speed, which is 1 in a new database."""
     lock: Literal["branch", "project"] = "branch"
     """What an unfinished operation locks for most writes."""
+    limits: Mapping[str, int | None] = field(default_factory=dict)
+    """The limits of a plan; see limits.py."""

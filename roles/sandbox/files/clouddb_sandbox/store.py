@@ -8,7 +8,7 @@ import copy
 import json
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -97,6 +97,7 @@ class Transaction:
     now: int
     lingering: Lingering | None
     lock: str
+    limits: Mapping[str, int | None]
 
     def unique_time(self) -> int:
         """Return a time for a change. It is later than that of every previous change, also after a restart."""
@@ -142,6 +143,7 @@ class Store:
         """
         self.lingering: Lingering | None = None
         self.lock = lock
+        self.limits: Mapping[str, int | None] = {}
         self._lock = threading.Lock()
         self._db = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
         self._db.row_factory = sqlite3.Row
@@ -197,7 +199,7 @@ class Store:
         with self._lock:
             self._db.execute("BEGIN IMMEDIATE")
             try:
-                yield Transaction(self._db, self.clock, self.clock.now(), self.lingering, self.lock)
+                yield Transaction(self._db, self.clock, self.clock.now(), self.lingering, self.lock, self.limits)
             except BaseException:
                 self._db.execute("ROLLBACK")
                 raise

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query
 
-from .. import branches, computes, connections, databases, operations, roles
+from .. import branches, computes, connections, databases, limits, operations, roles
 from ..paths import BASE_PATH
 from ..request_models import BranchCreateRequest, BranchRestoreRequest, BranchUpdateRequest
 from ..response_models import (
@@ -64,6 +64,9 @@ def create_branch(
     body = body or BranchCreateRequest()
     with sandbox.store.transaction() as tx:
         parent = branches.get_unlocked(tx, project_id, body.branch.parent_id or None)
+        limits.require_room(tx, "branches", project_id)
+        limits.require_room(tx, "root_branches", project_id, more=body.branch.init_source == "schema-only")
+        limits.require_room(tx, "computes", project_id, more=len(body.endpoints))
         branch = branches.insert(tx, parent, body.branch)
         creation = branches.start_creation(tx, branch, "create_branch")
         created = [computes.create(tx, branch, options) for options in body.endpoints]
@@ -104,6 +107,7 @@ def restore_branch(
     """Replaces the content of a branch by that of its parent, of another branch, or of its own history."""
     with sandbox.store.transaction() as tx:
         branch = branches.get_unlocked(tx, project_id, branch_id)
+        limits.require_room(tx, "branches", project_id, more=bool(body.preserve_under_name))
         branches.restore(tx, branch, branches.get_unlocked(tx, project_id, body.source_branch_id), body)
         started = [branches.start_creation(tx, branch, "create_branch")]
         for endpoint in computes.list_of_branch(tx, branch.id):

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter, HTTPException
 
-from .. import branches, computes, projects
+from .. import branches, computes, limits, projects
 from ..paths import BASE_PATH
 from ..request_models import ComputeCreateRequest, ComputeUpdateRequest
 from ..response_models import (
@@ -53,6 +53,7 @@ def create_endpoint(
         branch = branches.get_unlocked(tx, project_id, body.endpoint.branch_id)
         if body.endpoint.region_id not in (None, projects.get(tx, project_id).region_id):
             raise HTTPException(422, "region_id must be that of the project")
+        limits.require_room(tx, "computes", project_id)
         return changed(tx, *computes.create(tx, branch, body.endpoint))
 
 

@@ -15,6 +15,7 @@ from pydantic import Field
 from .. import operation_plans
 from ..clock import MAX_SPEED, format_timestamp
 from ..faults import Fault
+from ..limits import Limits
 from ..operation_plans import OperationPlan
 from ..paths import CONTROL_PATH
 from ..rate_limit import RateLimit
@@ -65,6 +66,17 @@ async def set_rate_limit(sandbox: SandboxDependency, body: RateLimit) -> dict[st
 async def clear_rate_limit(sandbox: SandboxDependency) -> dict[str, RateLimit | None]:
     sandbox.rate_limiter.set(None)
     return await get_rate_limit(sandbox)
+
+
+@router.get("/limits")
+def get_limits(sandbox: SandboxDependency) -> Limits:
+    return Limits.model_validate(sandbox.store.limits)
+
+
+@router.put("/limits")
+def set_limits(sandbox: SandboxDependency, body: Limits) -> Limits:
+    sandbox.store.limits = body.model_dump()
+    return body
 
 
 @router.get("/requests")

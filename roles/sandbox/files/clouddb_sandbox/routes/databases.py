@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from .. import branches, computes, databases, roles
+from .. import branches, computes, databases, limits, roles
 from ..paths import BASE_PATH
 from ..request_models import DatabaseCreateRequest, DatabaseUpdateRequest
 from ..response_models import DatabaseListResponse, DatabaseOperationsResponse, DatabaseResponse
@@ -23,13 +23,14 @@ def list_databases(sandbox: SandboxDependency, project_id: str, branch_id: str) 
         return DatabaseListResponse(databases=databases.list_all(tx, branch.id))
 
 
-@router.post("", status_code=201, responses=error_responses(400, 404, 409, 423), response_model_exclude_none=True)
+@router.post("", status_code=201, responses=error_responses(400, 404, 409, 422, 423), response_model_exclude_none=True)
 def create_database(
     sandbox: SandboxDependency, project_id: str, branch_id: str, body: DatabaseCreateRequest
 ) -> DatabaseOperationsResponse:
     """Creates a database on a branch."""
     with sandbox.store.transaction() as tx:
         branch = branches.get_unlocked(tx, project_id, branch_id)
+        limits.require_room(tx, "databases", branch.id)
         owner = roles.get(tx, branch.id, body.database.owner_name)
         database = databases.insert(tx, branch.id, body.database.name, owner.name)
         return DatabaseOperationsResponse(database=database, operations=[computes.apply_config(tx, branch)])

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from .. import branches, computes, connections, databases, operations, projects, roles
+from .. import branches, computes, connections, databases, limits, operations, projects, roles
 from ..paths import BASE_PATH
 from ..request_models import ProjectCreateRequest, ProjectUpdateRequest
 from ..response_models import (
@@ -59,6 +59,7 @@ def list_projects(
 def create_project(sandbox: SandboxDependency, key: KeyScope, body: ProjectCreateRequest) -> ProjectCreateResponse:
     """Creates a project with a default branch, which has a compute, a database and a role that owns it."""
     with sandbox.store.transaction() as tx:
+        limits.require_room(tx, "projects")
         projects.require_region(body.project.region_id)
         projects.require_organization(tx, body.project.org_id)
         fields = body.project.model_dump(exclude={"branch"}, exclude_none=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from .. import branches, computes, roles
+from .. import branches, computes, limits, roles
 from ..paths import BASE_PATH
 from ..request_models import RoleCreateRequest
 from ..response_models import (
@@ -44,6 +44,7 @@ def create_role(
     """Creates a role with a random password."""
     with sandbox.store.transaction() as tx:
         branch = branches.get_unlocked(tx, project_id, branch_id)
+        limits.require_room(tx, "users", branch.id)
         role = roles.insert(tx, branch.id, body.role.name)
         return RolePasswordOperationsResponse(role=role, operations=[computes.apply_config(tx, branch)])
 

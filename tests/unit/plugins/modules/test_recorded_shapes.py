@@ -1,0 +1,107 @@
+# Copyright (c) clouddb.control contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Shapes of answers that were recorded from the service, in all modules: each goes through as without them."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
+from ansible_collections.clouddb.control.plugins.modules import branch, project
+from ansible_collections.clouddb.control.tests.unit.support.each_module import CHANGES, SHOP, name_of, of_every_module
+from ansible_collections.clouddb.control.tests.unit.support.module_main import defaults_of
+from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
+
+YEAR_1 = "0001-01-01T00:00:00Z"
+TIMES = ("created_at", "updated_at")
+PERIODS = ("consumption_period_start", "consumption_period_end", "quota_reset_at")
+
+
+def each(kind: str, *names: str, value: Any) -> dict[str, Any]:
+    """These fields of each resource of this kind, in lists and alone."""
+    plural = {"branch": "branches"}.get(kind, f"{kind}s")
+    return {f"{place}.{name}": value for place in (f"{plural}.*", kind) for name in names}
+
+
+SHAPES: dict[str, dict[str, Any]] = {
+    # A list of branches, September 2026
+    "archived branches": {"set": each("branch", "current_state", value="archived")},
+    # A new project
+    "periods of the year 1": {"set": each("project", *PERIODS, value=YEAR_1)},
+    # A list of keys, September 2025
+    "two addresses": {"set": {"*.last_used_from_addr": "192.0.2.1,198.51.100.7"}},
+    "creators of keys as texts": {"set": {"*.created_by": "5f0c9d3e-2b7a-4c1d-8e6f-7a9b0c1d2e3f"}},
+    "keys that were never used": {"set": {"*.last_used_at": None, "*.last_used_from_addr": ""}},
+    # A list of projects, September 2025
+    "projects without locked": {"omit": ["projects.*.locked", "project.locked"]},
+    "further fields of projects": {"set": each("project", "compute_last_active_at", "owner", value=None)},
+    # An answer to POST branches, October 2025
+    "whole seconds": {"set": each("operation", *TIMES, value="2026-01-01T00:00:00Z")},
+    # An answer to a restore; the document has 33 actions
+    "actions beyond the contract": {"set": each("operation", "action", value="delete_timeline")},
+    "slugs": {"set": {**each("branch", "slug", value="b"), **each("project", "slug", value="p")}},
+    # An answer to DELETE of a project
+    "no operations": {"method": "DELETE", "omit": ["operations"]},
+    "empty bodies": {"method": "DELETE", "empty": True},
+}
+ANSWERS = {
+    "rate_limit": {},
+    "timeout": {"method": "GET"},
+    "locked": {"method": "POST"},
+    "endpoint_busy": {"method": "POST"},
+    "branch_not_ready": {"method": "POST", "path": "/projects/*/*"},
+}
+
+
+@pytest.fixture
+def seed() -> dict[str, Any]:
+    done = {"id": "done", "action": "create_branch", "age": "1d"}
+    return {"projects": [{"id": SHOP, "name": "shop", "age": "2d", "operations": [done]}]}
+
+
+def run(client: Client, module: ModuleType, options: dict[str, Any]) -> dict[str, Any]:
+    # Two modules write files, if the task has dest.
+    attributes = [lambda *_arguments: False] if name_of(module) in ("api_key", "connection_info") else []
+    result: dict[str, Any] = module.run({**defaults_of(module), **options}, client, False, *attributes)
+    return result
+
+
+@of_every_module
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_recorded_shape(
+    sandbox: Sandbox, client: Client, module: ModuleType, options: dict[str, Any], shape: str
+) -> None:
+    sandbox.fault("rewrite", times=None, **SHAPES[shape])
+    assert run(client, module, options)["changed"] == (name_of(module) in CHANGES)
+
+
+@of_every_module
+@pytest.mark.parametrize("answer", ANSWERS)
+def test_a_recorded_answer_is_ridden_out(
+    sandbox: Sandbox, client: Client, module: ModuleType, options: dict[str, Any], answer: str
+) -> None:
+    sandbox.fault("recorded", answer=answer, **ANSWERS[answer])
+    assert run(client, module, options)["changed"] == (name_of(module) in CHANGES)
+
+
+DELETIONS = [
+    (branch, {"project": SHOP, "name": "dev", "state": "absent"}),
+    (project, {"id": SHOP, "state": "absent"}),
+]
+
+
+@pytest.mark.parametrize("shape", ["no operations", "empty bodies"])
+@pytest.mark.parametrize("module, options", DELETIONS)
+def test_a_recorded_deletion(
+    sandbox: Sandbox, client: Client, module: ModuleType, options: dict[str, Any], shape: str
+) -> None:
+    sandbox.api("POST", f"/projects/{SHOP}/branches", {"branch": {"name": "dev"}})
+    sandbox.advance(60)
+    sandbox.fault("rewrite", times=None, **SHAPES[shape])
+    assert run(client, module, options)["changed"] is True
+    sandbox.control("DELETE", "/faults")
+    sandbox.advance(60)
+    assert run(client, module, options)["changed"] is False
