@@ -26,8 +26,6 @@ _UNFINISHED = re.compile(r"(?!running)(\w+ing|init|pending)", re.IGNORECASE)
 CHECK = "check_availability"
 # They create and delete the project, and name its default branch too.
 PROJECT_ACTIONS = frozenset({"create_timeline", "delete_tenant"})
-# A restore deletes the earlier data of its branch. Whether the branch itself goes, its state says, if it has one.
-PARTIAL_ACTIONS = frozenset({"delete_timeline"})
 # Unfinished operations that are older are not waited for.
 LOOKBACK = timedelta(days=1)
 
@@ -52,8 +50,6 @@ def is_about(operation: Operation, resource: Mapping[str, Any], project_id: str)
 def performs(operation: Operation, verb: str, resource: Mapping[str, Any]) -> bool:
     """Whether the operation creates or deletes (C(verb)) the resource itself, and not only a part of it."""
     action = str(operation.get("action"))
-    if action in PARTIAL_ACTIONS and isinstance(resource.get("current_state"), str):
-        return False
     fields = ["project_id"] if action in PROJECT_ACTIONS else ["endpoint_id", "branch_id", "project_id"]
     acted_on = next(filter(None, map(operation.get, fields)), None)
     return action.startswith(f"{verb}_") and acted_on == resource.get("id")

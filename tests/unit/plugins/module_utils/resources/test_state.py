@@ -97,8 +97,6 @@ def test_state_by_its_own_fields(fields: dict[str, Any], state: str) -> None:
             ["delete_timeline"],
         ),
         (BRANCH, [operation("delete_timeline", "finished")], DELETING, []),
-        # A restore deletes the earlier data (the example of the service's page on restoring a branch).
-        ({**BRANCH, "current_state": "ready"}, [operation("delete_timeline", "finished")], PRESENT, []),
         (BRANCH, [operation("delete_timeline", "failed")], PRESENT, []),
         (BRANCH, [operation("delete_endpoint", "running", endpoint_id="ep-1")], UNFINISHED, ["delete_endpoint"]),
         # What has been unfinished for days is not waited for.
