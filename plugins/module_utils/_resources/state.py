@@ -55,6 +55,12 @@ def performs(operation: Operation, verb: str, resource: Mapping[str, Any]) -> bo
     return action.startswith(f"{verb}_") and acted_on == resource.get("id")
 
 
+def is_of_restore(deletion: Operation, resource: Mapping[str, Any], created: Sequence[datetime]) -> bool:
+    """Whether the operation deletes what a branch was before a restore, which starts a creation with it."""
+    time = time_of_creation(deletion)
+    return bool(resource.get("last_reset_at")) and any(abs(time - each) <= timedelta(seconds=1) for each in created)
+
+
 def is_failed_creation(operation: Operation, resource: Mapping[str, Any]) -> bool:
     """Whether the operation should have created the resource, and has failed."""
     return operation["status"] in FAILED and performs(operation, "create", resource)
@@ -76,7 +82,10 @@ def judge(
         for operation in requested
         if operation["status"] not in ENDED and now - time_of_creation(operation, now) <= LOOKBACK
     ]
-    deletions = [operation for operation in about if performs(operation, "delete", resource)]
+    created = [time_of_creation(each) for each in about if performs(each, "create", resource)]
+    deletions = [
+        each for each in about if performs(each, "delete", resource) and not is_of_restore(each, resource, created)
+    ]
     if state == DELETING or any(operation["status"] not in FAILED for operation in deletions):
         return DELETING, [each for each in about if each in started or (each in deletions and each in unfinished)]
     for operation in about:

@@ -342,6 +342,15 @@ def test_restore_to_itself(service, default):
     refused(service.request("POST", f"{default}/restore", json={"source_branch_id": source, "source_lsn": "0/1"}))
 
 
+def test_operations_of_a_restore(service, default):
+    branch, source = service.create_finished_branch(), {"source_branch_id": default.rsplit("/", 1)[1]}
+    for body, last in (({}, "delete_timeline"), ({"preserve_under_name": "old"}, "start_compute")):
+        started = service.ok("POST", f"{branch}/restore", json={**source, **body})["operations"]
+        assert (started[-1]["action"], started[-1]["branch_id"]) == (last, branch.rsplit("/", 1)[1])
+        service.advance(5)
+    assert service.ok("GET", branch)["branch"]["current_state"] == "ready"
+
+
 @pytest.mark.parametrize("lock", ["branch", "project"])
 def test_locked(tmp_path, connect, lock):
     """By an operation on the branch, or in the project."""

@@ -31,6 +31,8 @@ DEFAULT_TIMELINES: dict[str, Timeline] = {
     "suspend_compute": [(0, "scheduling"), (0.1, "running"), (0.4, "finished")],
 }
 ACTIONS = tuple(DEFAULT_TIMELINES)
+# Of what a branch was before a restore, or was deleted with; beyond api.md.
+DELETE_TIMELINE: Timeline = [(0, "scheduling"), (0.1, "running"), (0.5, "finished")]
 
 
 class OperationState(NamedTuple):

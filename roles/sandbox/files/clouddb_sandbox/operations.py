@@ -11,7 +11,7 @@ from fastapi import HTTPException
 
 from . import identifiers, operation_plans
 from .clock import format_timestamp
-from .lifecycle import DEFAULT_TIMELINES, ERROR_STATUSES, Timeline, completion_time, state_at
+from .lifecycle import DEFAULT_TIMELINES, DELETE_TIMELINE, ERROR_STATUSES, Timeline, completion_time, state_at
 from .pagination import pagination_of, select_page
 from .response_models import Operation, OperationListResponse
 from .rules import LOCKED
@@ -71,7 +71,7 @@ def start(
     elif tx.lingering and tx.lingering.operations_run:
         timeline = [(0, "running"), (tx.lingering.seconds, "finished")]
     else:
-        timeline = DEFAULT_TIMELINES[action]
+        timeline = DEFAULT_TIMELINES.get(action, DELETE_TIMELINE)
     operation_id = insert(
         tx,
         project_id=project_id,

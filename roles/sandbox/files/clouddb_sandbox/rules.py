@@ -153,6 +153,11 @@ RULES = (
         "document, `BranchRestoreRequest`",
     ),
     Rule(
+        "operations_of_a_restore",
+        "Without `preserve_under_name`, a restore also starts `delete_timeline` on the branch, for its previous state",
+        f"{DOCS}/reference/api, Restore branch: its example",
+    ),
+    Rule(
         "locked",
         "A write that conflicts with an unfinished operation gets 423 with an empty `code`, and is not carried out",
         "recorded: neondatabase/neon, test_runner/random_ops",

@@ -40,8 +40,8 @@ SHAPES: dict[str, dict[str, Any]] = {
     "further fields of projects": {"set": each("project", "compute_last_active_at", "owner", value=None)},
     # An answer to POST branches, October 2025
     "whole seconds": {"set": each("operation", *TIMES, value="2026-01-01T00:00:00Z")},
-    # An answer to a restore; the document has 33 actions
-    "actions beyond the contract": {"set": each("operation", "action", value="delete_timeline")},
+    # The document has 33 actions
+    "actions beyond the contract": {"set": each("operation", "action", value="timeline_archive")},
     "slugs": {"set": {**each("branch", "slug", value="b"), **each("project", "slug", value="p")}},
     # An answer to DELETE of a project
     "no operations": {"method": "DELETE", "omit": ["operations"]},

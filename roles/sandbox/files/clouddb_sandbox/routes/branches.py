@@ -112,6 +112,8 @@ def restore_branch(
         started = [branches.start_creation(tx, branch, "create_branch")]
         for endpoint in computes.list_of_branch(tx, branch.id):
             started += computes.restart(tx, endpoint) if endpoint.current_state == "active" else []
+        if not body.preserve_under_name:
+            started.append(operations.start(tx, "delete_timeline", project_id=project_id, branch_id=branch_id))
         return BranchOperationsResponse(branch=branches.get(tx, project_id, branch_id), operations=started)
 
 
