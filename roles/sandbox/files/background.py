@@ -7,8 +7,8 @@ Reads from standard input, as JSON, what is wanted:
 - `state`: `started`, `stopped` or `absent`
 - `check`: whether to change nothing
 - `dir` and `virtualenv`: directories. The virtual environment is `venv` in `dir` by default
-- for a start: `host`, `port` (0: that of the last start, or any free port), `speed`, `timeout`, `exit_with`, `lock`, `limits` (JSON), `seed` (a text; empty: none), `files` (of
-  the server: path to content) and `requirements` (of the server, a list; empty: they are installed already)
+- for a start: `host`, `port` (0: that of the last start, or any free port), `speed`, `timeout`, `exit_with`, `lock`, `limits` (JSON),
+  `seed` (a text; empty: none), `files` (of the server: path to content) and `requirements` (of the server, a list; empty: they are installed already)
 
 Prints as JSON: `changed` (with `check`, whether anything would be), `problem` (null, or why the wanted state is not reached), and while the sandbox
 is running `pid`, `base_url`, `api_key`, `api_key_file` and `is_seed_applied` (whether the account was created from the seed, or none is given).
