@@ -160,7 +160,7 @@ def test_requests_of_the_modules(account: Account, contract: Contract, monkeypat
         ("api_key", {"name": "new"}),
         ("api_key", {"name": "ci", "state": "absent"}),
         ("api_key_info", {}),
-        ("project_info", {"page_size": 400, "query": {"search": "shop", "org_id": "org-1"}}),
+        ("project_info", {"page_size": 400, "query": {"search": "shop", "org_id": "org-sandbox-12345678"}}),
         ("operation_info", {**operations_of, "page_size": 1000}),
         ("operation_wait", {**operations_of, "operation_id": [account.parameters["operation_id"]]}),
         ("api_request", {"method": "GET", "path": branches}),
@@ -193,7 +193,7 @@ def test_requests_of_the_modules(account: Account, contract: Contract, monkeypat
         ("database", {**below, "branch": "b", "name": "orders", "state": "absent"}),
         ("database_user", {**below, "branch": "b", "name": "app", "state": "absent"}),
         ("branch", {**below, "name": "b", "state": "absent"}),
-        ("project", {**store, "region_id": "aws-us-east-2", "pg_version": 17, "org_id": "org-1"}),
+        ("project", {**store, "region_id": "aws-us-east-2", "pg_version": 17, "org_id": "org-sandbox-12345678"}),
         ("project", {**store, "history_retention": "1h", "settings": {"quota": {"active_time_seconds": 3600}}}),
         ("project", {**store, "state": "absent"}),
     ):
