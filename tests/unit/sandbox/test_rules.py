@@ -218,10 +218,7 @@ def test_pages_of_branches(service):
     assert names(search="BB") == ["bb"]
     assert names(search=renamed.rsplit("/", 1)[1][3:]) == ["bb"]
     assert names(sort_by="name") == ["main", "c", "bb", "a"]
-    assert (
-        names(search="B") == ["bb"] + [each["name"] for each in service.branches() if "b" in each["id"] and False]
-        or True
-    )
+    assert "bb" in names(search="B")
     page = service.ok("GET", BRANCHES, params={"limit": 2, "sort_by": "name"})
     rest = service.ok("GET", BRANCHES, params={"limit": 2, "sort_by": "name", "cursor": page["pagination"]["next"]})
     assert [branch["name"] for branch in rest["branches"]] == ["bb", "a"]

@@ -152,7 +152,7 @@ def test_what_is_empty_selects_nothing(sandbox: Sandbox, client: Client, value: 
 
 def test_one_deletion_of_many_is_a_change(sandbox: Sandbox, client: Client, clock: FakeClock) -> None:
     """Each of these hosts has seen the branch, and sends its deletion."""
-    hosts = [Client(client.connection, clock.clock) for _ in range(6)]
+    hosts = [Client(client.connection, clock.clock) for _host in range(6)]
     barrier = Barrier(len(hosts))
 
     def delete(host: Client) -> bool:
@@ -164,7 +164,7 @@ def test_one_deletion_of_many_is_a_change(sandbox: Sandbox, client: Client, cloc
 
 
 def test_of_projects_that_hosts_create_at_once_one_stays(sandbox: Sandbox, client: Client, clock: FakeClock) -> None:
-    hosts = [Client(client.connection, clock.clock) for _ in range(6)]
+    hosts = [Client(client.connection, clock.clock) for _host in range(6)]
     barrier = Barrier(len(hosts))
 
     def create(host: Client) -> dict[str, Any]:
