@@ -44,7 +44,8 @@ class Client:
         self._deadline: Deadline | None = None
         self._retries = connection.api_retries
         self._masks = True
-        self._service_ahead: timedelta | None = None
+        # One value, which copies of the client share: what one of them learns, all know. Empty as long as no response had a Date.
+        self._service_ahead: list[timedelta] = []
         # The C(limit) that the service has taken for a list, by the name of the list; 0: none. All copies of a client share it.
         self.page_limits: dict[str, int] = {}
 
@@ -84,14 +85,14 @@ class Client:
     @property
     def knows_service_time(self) -> bool:
         """Whether a response had a Date. Without one, service_now() is no reason to revoke or delete anything."""
-        return self._service_ahead is not None
+        return bool(self._service_ahead)
 
     def service_now(self) -> datetime:
         """The time by the service's clock (aware, UTC), according to the Date header of the latest response.
 
         The local time as long as no response had one.
         """
-        return self.clock.utcnow() + (self._service_ahead or timedelta(0))
+        return self.clock.utcnow() + next(iter(self._service_ahead), timedelta(0))
 
     def request(
         self,
@@ -130,7 +131,7 @@ class Client:
 
     def _learn_service_time(self, date: str | None) -> None:
         try:
-            self._service_ahead = parsedate_to_datetime(date or "") - self.clock.utcnow()
+            self._service_ahead[:] = [parsedate_to_datetime(date or "") - self.clock.utcnow()]
         except (TypeError, ValueError, IndexError, OverflowError):
             # Without a readable Date, what is known of the service's clock stays.
             return

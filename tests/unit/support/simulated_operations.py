@@ -200,7 +200,7 @@ def follow(
             **_options: Any,
         ) -> Response:
             response = account.get(segments, query)
-            self._service_ahead = account.date_ahead - ahead()
+            self._service_ahead[:] = [account.date_ahead - ahead()]
             return response
 
     async def sleep(pause: float) -> None:
