@@ -69,21 +69,22 @@ def sweep(params: Mapping[str, Any], client: Client, check_mode: bool) -> Result
     limit = integer(params, "max_deletions", 1)
     limits = limits_from(params)
     rules = _rules(params)
-    waiting = None if check_mode else Waiting(client, limits)
-    segments, _query = list_of(BRANCH, params, client, may_be_missing=check_mode)
+    waiting = Waiting(client, limits)
+    bounded = waiting.bounded_client()
+    segments, _query = list_of(BRANCH, params, bounded, may_be_missing=check_mode)
     is_created = NOT_CREATED_ID not in segments
-    listed = list_resources(client, segments, BRANCH.plural, id=str, name=str).items if is_created else []
+    listed = list_resources(bounded, segments, BRANCH.plural, id=str, name=str).items if is_created else []
     if params["unused_for"] is not None and listed:
-        rules = rules._replace(used_at=_used_at(client, segments))
-    if listed and (rules.age or rules.unused_for) and not client.knows_service_time:
+        rules = rules._replace(used_at=_used_at(bounded, segments))
+    if listed and (rules.age or rules.unused_for) and not bounded.knows_service_time:
         problem = "The responses have no Date header, so the age of the branches is not known. None was deleted."
         raise ClouddbError("unexpected_response", f"{problem} Check the proxies between this machine and the service.")
-    rules = rules._replace(now=client.service_now())
+    rules = rules._replace(now=bounded.service_now())
     due, warnings = _due(rules, listed, limit)
     if listed and not any(rules.pattern(branch["name"]) for branch in listed):
         warnings = [f"name_pattern: no branch of the project matches '{params['name_pattern']}', so none was deleted."]
     done = Progress(due, [], [], [])
-    if waiting:
+    if not check_mode:
         done = _delete_all(client, waiting, rules, segments, due, params["wait"])
     if done.changed:
         warnings.append(f"Not deleted, because they were changed since they were listed: {_names(done.changed)}.")
@@ -93,7 +94,7 @@ def sweep(params: Mapping[str, Any], client: Client, check_mode: bool) -> Result
         "branch": None,
         "branches": done.deleted,
         "operations": done.operations,
-        "elapsed": waiting.elapsed() if waiting else 0.0,
+        "elapsed": waiting.elapsed(),
         "diff": changed_fields(before, {}),
         "warnings": warnings,
     }
