@@ -75,6 +75,21 @@ def _unavailable_ids(page: Response) -> list[str]:
     return list(map(page.require_id, ids or []))
 
 
+def list_checked(
+    client: Client,
+    segments: Sequence[str],
+    field: str | None,
+    query: Mapping[str, Any] | None,
+    check: Callable[[Response], None] | None,
+    **options: Any,
+) -> Listed:
+    """As list_resources(). C(check) is called with the first response, before its items are read."""
+    first = first_page(client, *segments, query=query, page_size=options.get("page_size"))
+    if check:
+        check(first)
+    return list_resources(client, segments, field, query, first, **options)
+
+
 def list_named(
     client: Client,
     segments: Sequence[str],
@@ -105,7 +120,7 @@ def search_named(
     kept: Callable[[list[dict[str, Any]]], list[dict[str, Any]]] = list,
     **options: Any,
 ) -> Listed:
-    """As list_named(), also if the list is incomplete."""
+    """As list_named(), even if the list is incomplete."""
     is_found = is_ignored = False
 
     def noted(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -116,15 +131,10 @@ def search_named(
             is_ignored = is_ignored or not any(name.casefold() in value.casefold() for value in values)
         return kept(items)
 
-    def listed(parameters: Mapping[str, Any] | None) -> Listed:
-        first = first_page(client, *segments, query=parameters, page_size=options.get("page_size"))
-        if check:
-            check(first)
-        return list_resources(client, segments, field, parameters, first, kept=noted, **options)
-
     if segments[-1] in SEARCHABLE and "search" not in (query or {}):
         try:
-            found = listed({**(query or {}), "search": name})
+            searched = {**(query or {}), "search": name}
+            found = list_checked(client, segments, field, searched, check, kept=noted, **options)
         except StatusError as error:
             if not may_refuse_parameter(error):
                 raise
@@ -132,7 +142,7 @@ def search_named(
             # A service that ignores the parameter has returned the complete list.
             if is_found or is_ignored:
                 return found
-    return listed(query)
+    return list_checked(client, segments, field, query, check, kept=noted, **options)
 
 
 def require_complete(listed: Listed, name: str) -> None:

@@ -12,7 +12,7 @@ from ._errors import ClouddbError, InvalidOption
 from ._http.client import Client
 from ._http.errors import NotFound, RequestFailed, StatusError
 from ._http.pages import pages
-from ._lists import Listed, ResourceNotFound, id_from, list_named, list_resources, not_found, search_named
+from ._lists import Listed, id_from, list_named, list_resources, not_found, search_named
 from ._options import NOT_CREATED_ID, Fields, identifier, not_blank, query_parameters
 from ._untrusted import PROJECT_ID, displayable
 
@@ -104,10 +104,7 @@ def require_organization(client: Client, query: Mapping[str, Any] | None) -> Non
     org_id = _organization_in(query)
     if org_id is None:
         return
-    try:
-        known = [each["id"] for each in client.get("users", "me", "organizations").items("organizations", id=str)]
-    except RequestFailed:  # as with the key of an organization
-        known = []
+    known = [each["id"] for each in _organizations(client)]
     if org_id in known:
         return
     if not known:
@@ -123,6 +120,14 @@ def require_organization(client: Client, query: Mapping[str, Any] | None) -> Non
     problem = f"org_id: there is no organization {displayable(org_id, 100)}{_source(org_id)}, or the API key cannot access it."
     advice = f"Set org_id to one of: {', '.join(known)}." if known else "Check org_id, and base_url."
     raise ClouddbError("not_found", f"{problem} {advice}", {"option": "org_id"})
+
+
+def _organizations(client: Client) -> list[dict[str, Any]]:
+    """The organizations that the key can access; none if they cannot be fetched, as with the key of an organization."""
+    try:
+        return client.get("users", "me", "organizations").items("organizations", id=str)
+    except RequestFailed:
+        return []
 
 
 def _organization_in(query: Mapping[str, Any] | None) -> str | None:
@@ -150,18 +155,9 @@ def add_organizations(error: ClouddbError, client: Client) -> None:
     """
     if not isinstance(error, StatusError) or error.status != 400 or "org_id" not in error.details.get("message", ""):
         return
-    try:
-        organizations = client.get("users", "me", "organizations").items("organizations", id=str)
-    except RequestFailed:
-        return
-    listed = ", ".join(f"{each['id']} ({displayable(each.get('name'), 100)})" for each in organizations)
+    listed = ", ".join(f"{each['id']} ({displayable(each.get('name'), 100)})" for each in _organizations(client))
     if listed:
         error.add(after=f"Set org_id or CLOUDDB_ORG_ID to one of: {listed}.")
-
-
-def query_of(params: Mapping[str, Any]) -> dict[str, Any]:
-    """The query parameters of the list of projects, with those in C(query) and C(org_id)."""
-    return checked_query(params)
 
 
 def project_id_from(params: Mapping[str, Any], client: Client, may_be_missing: bool) -> str | None:
@@ -201,8 +197,9 @@ def branch_id_from(
         for each in page.items:
             if each.get("default") and each.get("id"):
                 return str(each["id"])
+    # Not ResourceNotFound, after which there is nothing to delete: the resource may be on any branch.
     problem = f"branch: project {project_id} has no default branch. Set the name of a branch."
-    raise ResourceNotFound(problem, {"option": "branch"})
+    raise ClouddbError("not_found", problem, {"option": "branch"})
 
 
 def no_project(listed: Listed, filters: Filters, query: Mapping[str, Any]) -> ClouddbError:

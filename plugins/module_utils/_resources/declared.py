@@ -11,7 +11,7 @@ from typing import Any
 from .._errors import ClouddbError, InvalidOption, Result, will_fail
 from .._http.client import Client
 from .._http.errors import RequestFailed
-from .._lists import ResourceNotFound, list_resources
+from .._lists import ResourceNotFound, list_resources, search_named
 from .._operations.operations import time_of_creation
 from .._operations.wait import WAIT_OPTIONS, limits_from
 from .._options import NOT_CREATED_ID, require_trimmed
@@ -119,7 +119,8 @@ def _keep_the_first(kind: Kind, goal: Goal, result: Result, client: Client, wait
     if find is None:
         return result
     try:
-        listed = list_resources(waiting.bounded_client(), find.segments, find.field, find.query).items
+        name = str(find.match["name"])
+        listed = search_named(waiting.bounded_client(), find.segments, find.field, name, find.query).items
     except RequestFailed as error:
         problem = f"Whether another host has created {label_of(own)} too was not looked up: {error}"
         return {**result, "warnings": [*result["warnings"], problem]}

@@ -156,11 +156,11 @@ class Goal(NamedTuple):
         request = self.requests[step]
         if found is None:
             return request
-        action = request.action
-        for name, field in action.defaults.items() if action else ():
+        action = request.action or Action("")
+        for name, field in action.defaults.items():
             if name in (request.body or {}):
                 continue
-            if action and found.get(field) is None:
+            if found.get(field) is None:
                 problem = action.lacking.format(name=displayable(found.get("name"), 100))
                 raise InvalidOption(self.options[name], problem)
             request = request._replace(body={**(request.body or {}), name: found[field]})

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import takewhile
 from typing import Any
@@ -12,13 +12,12 @@ from typing import Any
 from .._errors import ClouddbError, InvalidOption
 from .._http.client import Client
 from .._http.errors import NotFound, StatusError
-from .._http.pages import first_page
 from .._http.response import Response
-from .._lists import Listed, list_resources, search_named
+from .._lists import Listed, list_checked, search_named
 from .._projects import PROJECTS, require_organization
 from .._untrusted import displayable
 from .compare import contains
-from .goal import CHANGE, DELETE, Find, Goal, Resource, ResourceRequest, fill, placeholders
+from .goal import CHANGE, DELETE, Goal, Resource, ResourceRequest, fill, placeholders
 from .journal import Journal
 from .state import ABSENT, DELETING, PRESENT, own_state
 
@@ -129,7 +128,7 @@ def find_resource(client: Client, goal: Goal, past: Journal) -> tuple[Resource |
         listed = (
             search_named(client, find.segments, find.field, str(text), find.query, check)
             if is_named
-            else _list(client, find, check)
+            else list_checked(client, find.segments, find.field, find.query, check)
         )
     except NotFound:
         if find.segments == PROJECTS:
@@ -138,14 +137,6 @@ def find_resource(client: Client, goal: Goal, past: Journal) -> tuple[Resource |
     if find.segments == PROJECTS and not listed.names:
         require_organization(client, find.query)
     return select(listed, alternatives, goal)
-
-
-def _list(client: Client, find: Find, check: Callable[[Response], None] | None) -> Listed:
-    """All that the list has. C(check) is called with the first response."""
-    first = first_page(client, *find.segments, query=find.query)
-    if check:
-        check(first)
-    return list_resources(client, find.segments, find.field, find.query, first)
 
 
 def select(listed: Listed, alternatives: Sequence[Mapping[str, Any]], goal: Goal) -> tuple[Resource | None, list[str]]:

@@ -67,7 +67,7 @@ def final_result(goal: Goal, past: Journal, waiting: Waiting, seen: Observation)
     elif changed and past.sent == CHANGE and before and resource and not is_begun:
         pairs = [(before.get(name), resource.get(name)) for name in request.fields(before)]
         is_same = all(contains(old, new) and contains(new, old) for old, new in pairs)
-        changed = goal.wait is False or bool(request.action) or not is_same
+        changed = not goal.wait or bool(request.action) or not is_same
         if ignored := request.differing(resource):
             warnings.append(ignored_fields_warning(goal, request, ignored, resource))
     result = {

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from threading import Barrier
 from typing import Any
 
@@ -94,7 +95,7 @@ class TestTime:
     """The timeout counts from the start of the task."""
 
     @pytest.mark.parametrize("check_mode", [True, False])
-    @pytest.mark.parametrize("name", ["branch", "compute", "database", "database_user", "branch_restore"])
+    @pytest.mark.parametrize("name", ["branch", "compute", "database", "database_user", "branch_restore", "sweep"])
     def test_look_ups_count(
         self,
         sandbox: Sandbox,
@@ -109,7 +110,7 @@ class TestTime:
         sandbox.fault("status", status=429, retry_after=60, method="GET", times=None)
         began = clock.elapsed
         with pytest.raises(ClouddbError):
-            task(client, name, check_mode=check_mode, **options)
+            task(client, "branch" if name == "sweep" else name, check_mode=check_mode, **options)
         assert clock.elapsed - began <= 12
         assert len(writes(sandbox)) == 2
 
@@ -130,6 +131,7 @@ EACH_MODULE: dict[str, dict[str, Any]] = {
     "database": {"branch": "dev", "name": "orders", "owner": "app"},
     "database_user": {"branch": "dev", "name": "other"},
     "branch_restore": {"name": "dev"},
+    "sweep": {"name": None, "name_pattern": "pr-*", "state": "absent"},
 }
 
 
@@ -191,6 +193,16 @@ def test_an_observation_that_failed_decides_nothing(sandbox: Sandbox, client: Cl
     assert lines[first:second].count(f"GET {PROJECT}/branches") > 7
 
 
+@pytest.mark.parametrize("days", [-30, 30])
+def test_times_are_compared_by_the_clock_of_the_service(
+    sandbox: Sandbox, client: Client, clock: FakeClock, days: int
+) -> None:
+    """A lost response has no Date: that of an earlier request counts, and not the clock of the controller."""
+    wrong = clock.clock._replace(utcnow=lambda: clock.clock.utcnow() + timedelta(days=days))
+    sandbox.fault("lost_answer", method="POST", path="*/restart")
+    assert task(Client(client.connection, wrong), **ACTIONS["restart"])["changed"] is True
+
+
 def test_a_success_needs_no_evidence(sandbox: Sandbox, client: Client) -> None:
     """A service need not have the field that shows an action."""
     compute = task(client, "compute", branch="dev")["compute"]
@@ -203,3 +215,21 @@ def test_the_time_of_an_earlier_action_is_no_evidence(sandbox: Sandbox, client: 
     task(client, "branch_restore", name="dev", wait=False)
     sandbox.fault("status", status=502, method="POST", path="*/restore")
     assert failing(client, module="branch_restore", name="dev", wait=False)["kind"] == "unknown_outcome"
+
+
+@pytest.mark.parametrize("state", ["present", "absent"])
+@pytest.mark.parametrize(
+    ("module", "options"),
+    [
+        ("compute", {}),
+        ("database", {"name": "clouddb", "owner": "clouddb_owner"}),
+        ("database_user", {"name": "clouddb_owner"}),
+    ],
+)
+def test_without_a_default_branch_nothing_is_known_to_be_absent(
+    sandbox: Sandbox, client: Client, module: str, options: dict[str, Any], state: str
+) -> None:
+    branches = [{**each, "default": False} for each in sandbox.api("GET", f"{PROJECT}/branches")["branches"]]
+    sandbox.fault("status", status=200, method="GET", path="*/branches", body={"branches": branches}, times=None)
+    failure = failing(client, module=module, state=state, **options)
+    assert (failure["kind"], failure["option"]) == ("not_found", "branch")
