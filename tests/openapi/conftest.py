@@ -35,6 +35,8 @@ PROJECT = "wispy-lake-12345678"
 BRANCHES = "/projects/{project_id}/branches"
 # The role that owns the database of the account
 ROLE = "casey"
+# One that owns nothing, and so can be deleted
+SPARE_ROLE = "robin"
 
 
 def install() -> None:
@@ -77,6 +79,7 @@ class Account:
         self.bare_branch_id = self.create(BRANCHES, {"branch": {"name": "bare"}, "endpoints": []})["branch"]["id"]
         self.org_key_id = self.create("/organizations/{org_id}/api_keys", {"key_name": "org"})["id"]
         self.create(BRANCHES + "/{branch_id}/roles", {"role": {"name": ROLE}})
+        self.create(BRANCHES + "/{branch_id}/roles", {"role": {"name": SPARE_ROLE}})
         self.create(BRANCHES + "/{branch_id}/databases", {"database": {"name": "neondb", "owner_name": ROLE}})
 
     def create(self, path: str, body: Any) -> Any:

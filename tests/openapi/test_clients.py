@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import NODE, PROJECT, ROLE, Account
+from conftest import NODE, PROJECT, SPARE_ROLE, Account
 from contract import Contract
 from neon_api import NeonAPI
 from requests import PreparedRequest
@@ -39,7 +39,7 @@ COMMANDS = {
     "branches add-compute preview --type read_only": "{branch_id}",
     "snapshots list": "[]",
     "databases delete neondb --branch preview": "neondb",
-    f"roles delete {ROLE} --branch preview": ROLE,
+    f"roles delete {SPARE_ROLE} --branch preview": SPARE_ROLE,
     "operations list": "{operation_id}",
     "cs": "clouddb_owner",
     "cs --pooled": "-pooler.",
@@ -90,7 +90,7 @@ def test_a_session_of_neon(account: Account, neon: Callable[..., str]) -> None:
     assert f"//app:{password}@" in before
     assert "/orders?" in before
     assert run("branches reset final --parent --preserve-under-name kept")["id"] == review
-    assert names("branches list") == ["main", "final", "kept"]
+    assert sorted(names("branches list")) == ["final", "kept", "main"]
     assert names("databases list --branch final") == ["neondb"]
     assert names("roles list --branch kept") == ["neondb_owner", "app"]
     run("branches restore final kept")
@@ -123,7 +123,7 @@ def test_neon_api(account: Account) -> None:
         change()
     assert [key.name for key in api.api_keys()] == ["sandbox", "ci"]
     assert {each.id for each in api.projects().projects} == {PROJECT, project}
-    assert [each.name for each in api.branches(project).branches] == ["trunk", "dev"]
+    assert [each.name for each in api.branches(project).branches] == ["dev", "trunk"]
     assert [each.name for each in api.roles(*at).roles] == ["clouddb_owner", "app"]
     assert [each.name for each in api.databases(*at).databases] == ["clouddb", "sales"]
     assert api.database(*at, "sales").database.owner_name == "app"
@@ -153,14 +153,14 @@ def test_requests_of_the_modules(account: Account, contract: Contract, monkeypat
     account.sandbox.control("PUT", "/clock", {"speed": 1000})
     branches = f"projects/{PROJECT}/branches"
     operations_of, below = {"project_id": PROJECT}, {"project": PROJECT, "interval": 0.1}
-    store = {"name": "store", "interval": 0.1}
+    store, org_id = {"name": "store", "interval": 0.1}, account.parameters["org_id"]
     expires_at = (datetime.now(timezone.utc) + timedelta(days=7)).isoformat()
     modules = {name_of(module): module for module, _options in EACH_MODULE}
     for name, options in (
         ("api_key", {"name": "new"}),
         ("api_key", {"name": "ci", "state": "absent"}),
         ("api_key_info", {}),
-        ("project_info", {"page_size": 400, "query": {"search": "shop", "org_id": "org-sandbox-12345678"}}),
+        ("project_info", {"page_size": 400, "query": {"search": "shop", "org_id": org_id}}),
         ("operation_info", {**operations_of, "page_size": 1000}),
         ("operation_wait", {**operations_of, "operation_id": [account.parameters["operation_id"]]}),
         ("api_request", {"method": "GET", "path": branches}),
@@ -193,7 +193,7 @@ def test_requests_of_the_modules(account: Account, contract: Contract, monkeypat
         ("database", {**below, "branch": "b", "name": "orders", "state": "absent"}),
         ("database_user", {**below, "branch": "b", "name": "app", "state": "absent"}),
         ("branch", {**below, "name": "b", "state": "absent"}),
-        ("project", {**store, "region_id": "aws-us-east-2", "pg_version": 17, "org_id": "org-sandbox-12345678"}),
+        ("project", {**store, "region_id": "aws-us-east-2", "pg_version": 17, "org_id": org_id}),
         ("project", {**store, "history_retention": "1h", "settings": {"quota": {"active_time_seconds": 3600}}}),
         ("project", {**store, "state": "absent"}),
     ):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 import requests
-from conftest import ROLE, Account
+from conftest import ROLE, SPARE_ROLE, Account
 from contract import Contract, query_parameters
 from werkzeug.test import EnvironBuilder
 from werkzeug.wrappers import Request, Response
@@ -31,7 +31,9 @@ SANDBOX_OPERATIONS = {
 def test_example_request_gets_a_valid_response(account: Account, contract: Contract, name: str) -> None:
     operation = contract.operations[name]
     key = {"key_id": account.org_key_id} if "{org_id}" in operation.path else {}
-    path = operation.path.format(**{**account.parameters, **key})
+    # A role that owns a database is not deleted.
+    role = {"role_name": SPARE_ROLE} if name.startswith("DELETE") else {}
+    path = operation.path.format(**{**account.parameters, **key, **role})
     query = {field: account.parameters[field] for field in query_parameters(operation) & account.parameters.keys()}
     if operation.path.endswith("/restore"):
         body = {"source_branch_id": account.parent_id}  # the document has no example

@@ -28,6 +28,8 @@ CHECK = "check_availability"
 PROJECT_ACTIONS = frozenset({"create_timeline", "delete_tenant"})
 # Unfinished operations that are older are not waited for.
 LOOKBACK = timedelta(days=1)
+# Operations of one request are not created at the same moment.
+SAME_REQUEST = timedelta(seconds=10)
 
 
 def own_state(resource: Mapping[str, Any]) -> str:
@@ -58,7 +60,7 @@ def performs(operation: Operation, verb: str, resource: Mapping[str, Any]) -> bo
 def is_of_restore(deletion: Operation, resource: Mapping[str, Any], created: Sequence[datetime]) -> bool:
     """Whether the operation deletes what a branch was before a restore, which starts a creation with it."""
     time = time_of_creation(deletion)
-    return bool(resource.get("last_reset_at")) and any(abs(time - each) <= timedelta(seconds=1) for each in created)
+    return bool(resource.get("last_reset_at")) and any(abs(time - each) <= SAME_REQUEST for each in created)
 
 
 def is_failed_creation(operation: Operation, resource: Mapping[str, Any]) -> bool:

@@ -293,7 +293,7 @@ def test_reset_to_the_parent(service):
     add_database(service, "main", "new")
     response = restore(service, "dev", "main").json()
     actions = [operation["action"] for operation in response["operations"]]
-    assert actions == ["create_branch", "suspend_compute", "start_compute", "delete_timeline"]
+    assert actions == ["create_branch", "delete_timeline", "suspend_compute", "start_compute"]
     assert (response["branch"]["id"], response["branch"]["current_state"]) == (before["id"], "resetting")
     assert restore(service, "dev", "main").status_code == 423
     service.advance(5)

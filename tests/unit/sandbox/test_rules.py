@@ -341,9 +341,9 @@ def test_restore_to_itself(service, default):
 
 def test_operations_of_a_restore(service, default):
     branch, source = service.create_finished_branch(), {"source_branch_id": default.rsplit("/", 1)[1]}
-    for body, last in (({}, "delete_timeline"), ({"preserve_under_name": "old"}, "start_compute")):
+    for body, second in (({}, "delete_timeline"), ({"preserve_under_name": "old"}, "suspend_compute")):
         started = service.ok("POST", f"{branch}/restore", json={**source, **body})["operations"]
-        assert (started[-1]["action"], started[-1]["branch_id"]) == (last, branch.rsplit("/", 1)[1])
+        assert (started[1]["action"], started[1]["branch_id"]) == (second, branch.rsplit("/", 1)[1])
         service.advance(5)
     assert service.ok("GET", branch)["branch"]["current_state"] == "ready"
 

@@ -110,10 +110,10 @@ def restore_branch(
         limits.require_room(tx, "branches", project_id, more=bool(body.preserve_under_name))
         branches.restore(tx, branch, branches.get_unlocked(tx, project_id, body.source_branch_id), body)
         started = [branches.start_creation(tx, branch, "create_branch")]
-        for endpoint in computes.list_of_branch(tx, branch.id):
-            started += computes.restart(tx, endpoint) if endpoint.current_state == "active" else []
         if not body.preserve_under_name:
             started.append(operations.start(tx, "delete_timeline", project_id=project_id, branch_id=branch_id))
+        for endpoint in computes.list_of_branch(tx, branch.id):
+            started += computes.restart(tx, endpoint) if endpoint.current_state == "active" else []
         return BranchOperationsResponse(branch=branches.get(tx, project_id, branch_id), operations=started)
 
 
