@@ -16,11 +16,35 @@ import background
 import pytest
 import yaml
 
-from clouddb_sandbox.__main__ import is_running, main, read_or_create_key, start_time
+from clouddb_sandbox.__main__ import is_running, main, parse_arguments, read_or_create_key, start_time
 from clouddb_sandbox.lock import database_lock
 from clouddb_sandbox.server import Server
 
 SERVER = Path(background.__file__).parent
+
+
+def test_the_package_and_the_role_need_the_same_packages():
+    project = (SERVER / "pyproject.toml").read_text(encoding="utf-8")
+    listed = project.partition("dependencies = [")[2].partition("]")[0]
+    lines = (SERVER / "requirements.txt").read_text(encoding="utf-8").splitlines()
+    needed = [line for line in lines if not line.startswith("#")]
+    assert [line.strip().strip('",') for line in listed.strip().splitlines()] == needed
+    collection = yaml.safe_load((SERVER.parents[2] / "galaxy.yml").read_text(encoding="utf-8"))["version"]
+    assert f'version = "{collection.replace("-", ".")}"' in project
+
+
+def test_the_package_knows_nothing_of_ansible():
+    texts = [path.read_text(encoding="utf-8") for path in (SERVER / "clouddb_sandbox").rglob("*.py")]
+    assert [text for text in texts if "ansible" in text.lower()] == []
+
+
+def test_without_options_its_files_are_in_the_current_directory():
+    options = parse_arguments([])
+    assert (options.database, options.api_key_file, options.ready_file) == (
+        Path("clouddb-sandbox.sqlite"),
+        Path("clouddb-sandbox.key"),
+        None,
+    )
 
 
 class TestCommandLine:
@@ -103,7 +127,7 @@ class TestCommandLine:
     @pytest.mark.parametrize("speed", ["-1", "1e6", "nan"])
     def test_speed_that_the_clock_cannot_have_fails(self, tmp_path, arguments, capsys, speed):
         assert main([*arguments, "--speed", speed]) == 1
-        assert "Check sandbox_speed." in capsys.readouterr().err
+        assert "Check --speed." in capsys.readouterr().err
         assert not (tmp_path / "a.sqlite").exists()
 
     def test_file_that_is_not_a_database_fails(self, tmp_path, arguments, capsys):

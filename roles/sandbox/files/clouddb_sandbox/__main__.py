@@ -1,6 +1,6 @@
 # Copyright (c) clouddb.control contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The command line: python -m clouddb_sandbox --database PATH --api-key-file PATH --ready-file PATH"""
+"""The command line: python -m clouddb_sandbox, with its files in the current directory unless it names others."""
 
 from __future__ import annotations
 
@@ -29,7 +29,12 @@ from .settings import Settings
 
 def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="clouddb_sandbox", description="A local control API for tests.")
-    parser.add_argument("--database", type=Path, required=True, help="SQLite file; created if missing")
+    parser.add_argument(
+        "--database",
+        type=Path,
+        default=Path("clouddb-sandbox.sqlite"),
+        help="SQLite file; created if missing (default: %(default)s)",
+    )
     parser.add_argument("--seed", type=Path, help="YAML or JSON file with the content of a new database")
     parser.add_argument(
         "--seed-checksum-file",
@@ -41,10 +46,10 @@ def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--api-key-file",
         type=Path,
-        required=True,
-        help="file with the first API key; created with a random key if missing",
+        default=Path("clouddb-sandbox.key"),
+        help="file with the first API key; created with a random key if missing (default: %(default)s)",
     )
-    parser.add_argument("--ready-file", type=Path, required=True, help="JSON file, written when the sandbox listens")
+    parser.add_argument("--ready-file", type=Path, help="JSON file, written when the sandbox listens")
     parser.add_argument(
         "--speed",
         type=float,
@@ -106,7 +111,7 @@ def start_time(pid: int) -> str:
 
 def serve(options: argparse.Namespace, should_end: Callable[[], bool]) -> None:
     if options.speed is not None and not 0 <= options.speed <= MAX_SPEED:
-        raise ValueError(f"The speed {options.speed} is not between 0 and {MAX_SPEED}. Check sandbox_speed.")
+        raise ValueError(f"The speed {options.speed} is not between 0 and {MAX_SPEED}. Check --speed.")
     seed = options.seed.read_bytes() if options.seed else None
     settings = Settings(
         database=options.database,
@@ -126,7 +131,13 @@ def serve(options: argparse.Namespace, should_end: Callable[[], bool]) -> None:
         checksum = app.state.sandbox.store.seed_checksum()
         if options.seed_checksum_file and checksum:
             write_atomically(options.seed_checksum_file, checksum)
-        server = Server(app, lambda: write_atomically(options.ready_file, json.dumps(ready)), should_end)
+
+        def announce() -> None:
+            print(f"The sandbox listens at {ready['base_url']}. Its key is in {options.api_key_file}.", flush=True)
+            if options.ready_file:
+                write_atomically(options.ready_file, json.dumps(ready))
+
+        server = Server(app, announce, should_end)
         server.run(sockets=[listener])
 
 
@@ -147,6 +158,10 @@ def parse_seed(path: Path, content: bytes) -> Any:
         raise ValueError(f"{path} is neither YAML nor JSON: {error}") from error
 
 
-if __name__ == "__main__":
+def command() -> None:
     os.umask(0o077)  # because the database contains passwords
     sys.exit(main())
+
+
+if __name__ == "__main__":
+    command()

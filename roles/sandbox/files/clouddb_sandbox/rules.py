@@ -3,7 +3,7 @@
 """What the sandbox refuses, limits and answers as the service does: one table of rules, each with its source.
 
 A source is a section of api.md, the contract; a schema or a path of the published OpenAPI document; a page of the
-service's documentation; or a recorded answer. Where sources differ, that is their order. The role's README shows the
+service's documentation; or a recorded answer. Where sources differ, that is their order. Its README shows the
 table, and tests/unit/sandbox/test_rules.py has a test of each rule.
 """
 

@@ -47,7 +47,6 @@ class Server(uvicorn.Server):
 
 def bind_socket(host: str, port: int) -> socket.socket:
     """Return a bound socket; the server starts listening on it. Port 0 means any free port. Raises OSError."""
-    # The role has checked the address, and says what to do if it can't be used.
     family, kind, protocol, _name, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     listener = socket.socket(family, kind, protocol)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
