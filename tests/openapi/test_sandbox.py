@@ -6,6 +6,9 @@ table of resources have only what it has.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import pytest
 import requests
 from conftest import ROLE, SPARE_ROLE, Account
@@ -13,8 +16,9 @@ from contract import Contract, query_parameters
 from werkzeug.test import EnvironBuilder
 from werkzeug.wrappers import Request, Response
 
+from ansible_collections.clouddb.control.plugins.module_utils._http.pages import LARGEST
 from ansible_collections.clouddb.control.plugins.module_utils._resources import kinds
-from ansible_collections.clouddb.control.tests.unit.support.openapi_rows import ROWS, Described, problems
+from ansible_collections.clouddb.control.tests.unit.support.openapi_rows import ROWS, Described, problems, resolved
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import API_KEY
 from clouddb_sandbox.app import openapi_document
 from clouddb_sandbox.paths import BASE_PATH
@@ -82,3 +86,21 @@ def test_validation_notices_invalid_bodies(contract: Contract) -> None:
 @pytest.mark.parametrize("name", ROWS)
 def test_a_row_is_what_the_document_describes(contract: Contract, name: str) -> None:
     assert problems(getattr(kinds, name), Described(contract.document.content)) == []
+
+
+def largest_pages(content: Mapping[str, Any]) -> set[tuple[str, int]]:
+    """The maximum of C(limit) of each list in a document, with the last segment of its path."""
+    found = set()
+    for path, item in content["paths"].items():
+        for parameter in (*item.get("parameters", ()), *item.get("get", {}).get("parameters", ())):
+            limit = resolved(content, parameter)
+            if limit["name"] == "limit" and path.startswith((f"{BASE_PATH}/projects", "/projects")):
+                found.add((path.rsplit("/", 1)[-1], limit["schema"]["maximum"]))
+    return found
+
+
+@pytest.mark.smoke
+def test_pages_are_as_large_as_the_document_allows(contract: Contract) -> None:
+    published = largest_pages(contract.document.content)
+    assert LARGEST.items() <= published
+    assert {*LARGEST.items()} - {("shared", LARGEST["shared"])} <= largest_pages(openapi_document()) <= published
