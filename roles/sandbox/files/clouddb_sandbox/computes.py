@@ -86,7 +86,10 @@ def find_read_write(tx: Transaction, branch_id: str) -> Endpoint | None:
 
 def find(tx: Transaction, project_id: str, endpoint_id: str) -> Endpoint | None:
     """Return the project's compute with this id. Raises a 404 error if the project does not exist."""
-    return next((endpoint for endpoint in list_of_project(tx, project_id) if endpoint.id == endpoint_id), None)
+    projects.get(tx, project_id)
+    condition = "WHERE endpoints.project_id = ? AND endpoints.id = ?"
+    row = tx.db.execute(f"{SELECT} {condition}", (project_id, endpoint_id)).fetchone()
+    return from_row(row, tx.now) if row else None
 
 
 def get(tx: Transaction, project_id: str, endpoint_id: str) -> Endpoint:

@@ -49,9 +49,7 @@ def insert(tx: Transaction, fields: dict[str, Any]) -> str:
         "settings": json.dumps(fields.get("settings") or {}),
         "default_endpoint_settings": json.dumps(fields.get("default_endpoint_settings") or {}),
     }
-    columns = ", ".join(row)
-    placeholders = ", ".join("?" * len(row))
-    tx.db.execute(f"INSERT INTO projects ({columns}) VALUES ({placeholders})", list(row.values()))
+    tx.insert("projects", row)
     return project_id
 
 
