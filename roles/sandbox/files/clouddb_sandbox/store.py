@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from .clock import SECOND, Clock, system_time
 
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 
 # Times are integers: microseconds of sandbox time. `seq` orders rows with the same time.
 SCHEMA = (
@@ -32,7 +32,7 @@ SCHEMA = (
         region_id TEXT NOT NULL, provisioner TEXT NOT NULL, pg_version INTEGER NOT NULL, locked INTEGER NOT NULL,
         cpu_used_sec INTEGER NOT NULL, proxy_host TEXT NOT NULL, branch_logical_size_limit INTEGER NOT NULL,
         org_id TEXT NOT NULL, history_retention_seconds INTEGER NOT NULL, settings TEXT NOT NULL,
-        default_endpoint_settings TEXT NOT NULL DEFAULT '{}',
+        default_endpoint_settings TEXT NOT NULL DEFAULT '{}', store_passwords INTEGER NOT NULL DEFAULT 1,
         created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, deleted_at INTEGER)""",
     "CREATE INDEX projects_newest ON projects (created_at, seq)",
     """CREATE TABLE branches (
