@@ -54,6 +54,10 @@ Id = Annotated[str, Field(pattern=r"^[a-z0-9-]{1,60}$")]
 Quantity = Annotated[int, Field(ge=0, le=MAX_INTEGER)]
 
 
+Email = Annotated[str, Field(min_length=1, max_length=256, pattern=r"^[^@\s]+@[^@\s]+$")]
+MemberRole = Literal["admin", "member", "editor", "viewer", "collaborator"]
+
+
 class RequestModel(BaseModel):
     """Base class of the API's request bodies. Types are not converted; unknown fields are dropped."""
 
@@ -258,3 +262,11 @@ class NewRole(RequestModel):
 
 class RoleCreateRequest(RequestModel):
     role: NewRole
+
+
+class MemberUpdateRequest(RequestModel):
+    role: MemberRole
+
+
+class PermissionRequest(RequestModel):
+    email: Email

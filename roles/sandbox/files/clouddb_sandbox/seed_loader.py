@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import random
 
-from . import branches, computes, identifiers, keys, operations, projects
+from . import branches, computes, identifiers, keys, operations, permissions, projects
 from .clock import to_microseconds
 from .lifecycle import ACTIONS, DEFAULT_TIMELINES, timeline_to
 from .request_models import DefaultBranch
+from .response_models import ORGANIZATION_ID
 from .seed_models import Seed, SeedKey, SeedOperation, SeedProject
 from .store import Transaction
 
@@ -28,6 +29,9 @@ def load_seed(tx: Transaction, seed: Seed) -> None:
     for number in range(1, seed.generate.projects + 1):
         generated = SeedProject(name=f"project-{number:04d}", generate_operations=seed.generate.operations_per_project)
         load_project(tx, generated, rng)
+    permissions.insert_admins(tx, projects.organizations(tx), rng)
+    for member in seed.members:
+        permissions.insert_member(tx, ORGANIZATION_ID, member.email, member.role, rng)
 
 
 def load_key(tx: Transaction, key: SeedKey) -> None:
