@@ -50,6 +50,7 @@ SEARCHED = {
     "sandbox_role": ["mock", "fake"],
     "docsite/key_rotation": ["rotate", "rotation"],
     "docsite/waiting": ["timeout", "deadline", "poll"],
+    "docsite/password_rotation": ["password rotation", "rotate password"],
     "docsite/performance#what-it-costs": ["cost", "money", "price"],
     "docsite/testing_playbooks": ["molecule"],
     "docsite/troubleshooting": [
