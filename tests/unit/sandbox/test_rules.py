@@ -24,6 +24,7 @@ from clouddb_sandbox.rules import (
 
 README = Path(__file__).resolve().parents[3] / "roles" / "sandbox" / "README.md"
 PROJECT = "wispy-lake-12345678"
+ORG = "org-sandbox-12345678"
 PATH = f"projects/{PROJECT}"
 BRANCHES = f"{PATH}/branches"
 
@@ -469,3 +470,35 @@ def test_usage(service):
     assert all(isinstance(project[name], int) for name in used)
     assert project["consumption_period_start"] < project["consumption_period_end"]
     assert project["settings"]["quota"] == {"active_time_seconds": 60}
+
+
+def test_members(service):
+    members = f"organizations/{ORG}/members"
+    [user] = service.ok("GET", members)["members"]
+    path = f"{members}/{user['member']['id']}"
+    assert user["member"]["role"] == "admin"
+    assert service.request("PATCH", path, json={"role": "owner"}).status_code == 400
+    assert "last admin" in refused(service.request("DELETE", path))
+    assert service.ok("PATCH", path, json={"role": "viewer"}) == service.ok("GET", path)
+    assert service.ok("DELETE", path) == {}
+    assert service.get(path).status_code == 404
+
+
+def test_members_of_the_seed(serve):
+    service = serve({"members": [{"email": "colleague@example.com", "role": "viewer"}]})
+    shown = {
+        each["user"]["email"]: each["member"]["role"]
+        for each in service.ok("GET", f"organizations/{ORG}/members")["members"]
+    }
+    assert shown == {"colleague@example.com": "viewer", "sandbox@clouddb.example": "admin"}
+
+
+def test_permissions(service):
+    path = f"{PATH}/permissions"
+    assert service.request("POST", path, json={"email": "nobody"}).status_code == 400
+    granted = service.ok("POST", path, json={"email": "colleague@example.com"})
+    assert service.ok("GET", path)["project_permissions"] == [granted]
+    revoked = service.ok("DELETE", f"{path}/{granted['id']}")
+    assert revoked == {**granted, "revoked_at": revoked["revoked_at"]}
+    assert service.ok("GET", path)["project_permissions"] == []
+    assert service.request("DELETE", f"{path}/{granted['id']}").status_code == 404

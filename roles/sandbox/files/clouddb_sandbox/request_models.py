@@ -56,6 +56,10 @@ TimeOfDay = Annotated[str, Field(pattern=r"^([01]\d|2[0-3]):[0-5]\d$")]
 Quantity = Annotated[int, Field(ge=0, le=MAX_INTEGER)]
 
 
+Email = Annotated[str, Field(min_length=1, max_length=256, pattern=r"^[^@\s]+@[^@\s]+$")]
+MemberRole = Literal["admin", "member", "editor", "viewer", "collaborator"]
+
+
 class RequestModel(BaseModel):
     """Base class of the API's request bodies. Types are not converted; unknown fields are dropped."""
 
@@ -277,3 +281,11 @@ class NewRole(RequestModel):
 
 class RoleCreateRequest(RequestModel):
     role: NewRole
+
+
+class MemberUpdateRequest(RequestModel):
+    role: MemberRole
+
+
+class PermissionRequest(RequestModel):
+    email: Email

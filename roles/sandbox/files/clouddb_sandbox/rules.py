@@ -185,6 +185,16 @@ RULES = (
         "document, `Branch`, `Endpoint`, `Role`",
     ),
     Rule(
+        "members",
+        "A member has a role of the schema; the last admin of an organization is not removed",
+        "document, `MemberRole`, `DELETE /organizations/{org_id}/members/{member_id}`",
+    ),
+    Rule(
+        "permissions",
+        "A project is shared with an email address. The response to a revocation has `revoked_at`",
+        "document, `GrantPermissionToProjectRequest`, `ProjectPermission`",
+    ),
+    Rule(
         "usage",
         "`GET /projects/{project_id}` has the usage of the current period and its bounds, and the quota in `settings`",
         "document, `Project`, `ProjectQuota`",

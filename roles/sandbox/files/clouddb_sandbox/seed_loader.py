@@ -7,10 +7,11 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from . import branches, computes, databases, identifiers, keys, operations, projects, roles
+from . import branches, computes, databases, identifiers, keys, operations, permissions, projects, roles
 from .clock import to_microseconds
 from .lifecycle import ACTIONS, DEFAULT_TIMELINES, timeline_to
 from .request_models import DefaultBranch
+from .response_models import ORGANIZATION_ID
 from .seed_models import Generate, Seed, SeedKey, SeedOperation, SeedProject
 from .store import Transaction
 
@@ -37,6 +38,9 @@ def load_seed(tx: Transaction, seed: Seed) -> None:
         load_project(tx, project, rng)
     if seed.generate.projects:
         generate_projects(tx, seed.generate, rng)
+    permissions.insert_admins(tx, projects.organizations(tx), rng)
+    for member in seed.members:
+        permissions.insert_member(tx, ORGANIZATION_ID, member.email, member.role, rng)
 
 
 def load_key(tx: Transaction, key: SeedKey) -> None:

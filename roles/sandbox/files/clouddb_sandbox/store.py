@@ -63,6 +63,12 @@ SCHEMA = (
         seq INTEGER PRIMARY KEY AUTOINCREMENT, branch_id TEXT NOT NULL REFERENCES branches (id) ON DELETE CASCADE,
         name TEXT NOT NULL, password TEXT NOT NULL, created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL,
         UNIQUE (branch_id, name))""",
+    """CREATE TABLE members (
+        id TEXT PRIMARY KEY, user_id TEXT NOT NULL, org_id TEXT NOT NULL, email TEXT NOT NULL, role TEXT NOT NULL,
+        joined_at INTEGER NOT NULL)""",
+    """CREATE TABLE permissions (
+        id TEXT PRIMARY KEY, project_id TEXT NOT NULL REFERENCES projects (id), email TEXT NOT NULL,
+        granted_at INTEGER NOT NULL)""",
     """CREATE TABLE operations (
         seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE,
         project_id TEXT NOT NULL REFERENCES projects (id), branch_id TEXT NOT NULL, endpoint_id TEXT,
