@@ -133,7 +133,7 @@ def test_tests_of_every_module_have_every_module() -> None:
 
 
 def test_every_module_has_an_integration_target() -> None:
-    """Named like the module, or with the module in the aliases, so that C(ansible-test integration module/NAME) runs it."""
+    """Named like the module, or with the module in the aliases, so that C(ansible-test integration module/NAME/) runs it."""
     targets = ROOT / "tests" / "integration" / "targets"
     aliases = {line for file in targets.glob("*/aliases") for line in file.read_text(encoding="utf-8").split()}
     assert {*MODULES} <= aliases | {folder.name for folder in targets.iterdir()}
