@@ -132,6 +132,13 @@ def test_tests_of_every_module_have_every_module() -> None:
     assert sorted([*map(name_of, dict(EACH_MODULE)), *ROTATION_MODULES]) == MODULES
 
 
+def test_every_module_has_an_integration_target() -> None:
+    """Named like the module, or with the module in the aliases, so that C(ansible-test integration module/NAME/) runs it."""
+    targets = ROOT / "tests" / "integration" / "targets"
+    aliases = {line for file in targets.glob("*/aliases") for line in file.read_text(encoding="utf-8").split()}
+    assert {*MODULES} <= aliases | {folder.name for folder in targets.iterdir()}
+
+
 def test_api_key_is_no_log() -> None:
     assert [name for name, option in CONNECTION_OPTIONS.items() if option.get("no_log")] == ["api_key"]
 
