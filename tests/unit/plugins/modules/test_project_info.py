@@ -4,10 +4,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 from unittest.mock import ANY
 
@@ -113,17 +109,3 @@ def test_fields_reduce_each_project(client: Client) -> None:
     result = task(client, name="shop-blog", fields=["name", "id"])
     assert result["projects"] == [{"id": BLOG["id"], "name": "shop-blog"}]
     assert result["warnings"] == []
-
-
-def test_a_task_without_errors_loads_no_more_than_it_needs() -> None:
-    """Each file takes about a millisecond, and those about failures take ten."""
-    root = next(
-        str(folder.parent) for folder in Path(__file__).absolute().parents if folder.name == "ansible_collections"
-    )
-    program = f"import sys, {project_info.__name__}; print(*sys.modules)"
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([root, *sys.path])}
-    done = subprocess.run(
-        [sys.executable, "-c", program], env=environment, stdout=subprocess.PIPE, text=True, check=True
-    )
-    own = {name.rpartition(".")[2] for name in done.stdout.split() if ".module_utils." in name and "clouddb" in name}
-    assert own.isdisjoint({"_timestamps", "failures"}) and len(own) <= 19
