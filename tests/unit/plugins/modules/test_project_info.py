@@ -9,7 +9,7 @@ from unittest.mock import ANY
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
+from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError, InvalidOption
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.modules import project_info
 from ansible_collections.clouddb.control.tests.unit.support.module_main import defaults_of
@@ -109,3 +109,10 @@ def test_fields_reduce_each_project(client: Client) -> None:
     result = task(client, name="shop-blog", fields=["name", "id"])
     assert result["projects"] == [{"id": BLOG["id"], "name": "shop-blog"}]
     assert result["warnings"] == []
+
+
+def test_two_organizations_are_refused(sandbox: Sandbox, client: Client) -> None:
+    with pytest.raises(InvalidOption) as error:
+        task(client, org_id="org-a", query={"org_id": "org-b"})
+    assert (error.value.details["option"], sandbox.sent()) == ("query", [])
+    assert task(client, org_id="org-b", query={"org_id": "org-b"})["projects"]
