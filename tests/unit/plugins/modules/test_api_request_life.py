@@ -436,3 +436,18 @@ def test_what_a_gateway_shows_at_the_path_of_a_branch_is_another_one(
     sandbox.fault("status", status=200, method="GET", path=f"{BRANCHES}/{branch['id']}", body=other, times=None)
     changed = task(client, "PATCH", **{**ITEM, "body": {"branch": {"protected": True}}})
     assert (changed["changed"], changed["object"]["id"], changed["warnings"]) == (True, branch["id"], [])
+
+
+def test_what_fails_while_the_project_is_locked_is_no_part_of_the_request(
+    sandbox: Sandbox, client: Client, clock: FakeClock, branch: dict[str, Any]
+) -> None:
+    def fail() -> None:
+        sandbox.plan((0, "failed"), times=1, action="apply_config")
+        database = {"database": {"name": "orders", "owner_name": "clouddb_owner"}}
+        sandbox.api("POST", f"/{BRANCHES}/{branch['id']}/databases", database)
+        sandbox.advance(5)
+
+    sandbox.fault("status", status=423, method="PATCH")
+    during_first_pause(clock, fail)
+    changed = task(client, "PATCH", **ITEM, body={"branch": {"protected": True}})
+    assert (changed["changed"], changed["object"]["protected"], number_of(sandbox, "PATCH")) == (True, True, 2)
