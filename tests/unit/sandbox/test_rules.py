@@ -200,6 +200,16 @@ def test_project_key_elsewhere(service):
     assert key.get(PATH).status_code == 200
 
 
+def test_project_key_deletes_no_project(service):
+    [org] = [each["id"] for each in service.ok("GET", "users/me/organizations")["organizations"]]
+    body = {"key_name": "ci", "project_id": PROJECT}
+    key = service.as_key(service.ok("POST", f"organizations/{org}/api_keys", json=body)["key"])
+    refused(key.request("DELETE", PATH), 404)
+    branch = service.create_finished_branch()
+    key.ok("DELETE", branch)
+    assert service.ok("GET", PATH)
+
+
 def test_pages_of_projects(serve):
     service = serve({"generate": {"projects": 23}})
     first = service.ok("GET", "projects")

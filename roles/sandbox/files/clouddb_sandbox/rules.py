@@ -33,6 +33,7 @@ ACCOUNT_PATHS = ("/api_keys", "/users/me", "/regions")
 LOCKED = "project already has running conflicting operations, scheduling of new ones is prohibited"
 NOT_FOR_ORGANIZATIONS = "not allowed for organization API keys"
 OUTSIDE_THE_PROJECT = "not allowed to perform actions outside the project this key is scoped to"
+NOT_ITS_PROJECT = "not allowed to delete the project this key is scoped to"
 ORG_ID_REQUIRED = "org_id is required, you can find it on your organization settings page"
 NO_ROUTE = "this route does not exist"
 
@@ -82,6 +83,11 @@ RULES = (
         "project_key_elsewhere",
         "A key limited to a project gets 404 everywhere else, control endpoints included",
         "document, `OrgApiKeyCreateRequest`; recorded: neondatabase/neon-pkgs, packages/sdk/e2e",
+    ),
+    Rule(
+        "project_key_deletes_no_project",
+        "A key limited to a project gets 404 to the deletion of this project",
+        f"{DOCS}/manage/api-keys: such a key cannot delete its project; 404 as for what is outside it",
     ),
     Rule(
         "pages_of_projects",
