@@ -267,7 +267,16 @@ def test_compute_of_a_new_branch(service):
 
 @pytest.mark.parametrize(
     ("limits", "status"),
-    [((0.2, 1), 400), ((2, 1), 422), ((0.25, 8.5), 422), ((0.25, 8.25), 201), ((8, 16), 201)],
+    [
+        ((0.2, 1), 400),
+        ((2, 1), 422),
+        ((0.25, 8.5), 422),
+        ((0.25, 8.25), 201),
+        ((8, 16), 201),
+        ((9, 17), 422),
+        ((56, 56), 201),
+        ((57, 57), 422),
+    ],
 )
 def test_compute_sizes(service, limits, status):
     branch = service.create_finished_branch(endpoints=[])

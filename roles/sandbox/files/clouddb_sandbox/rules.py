@@ -28,6 +28,8 @@ PROTECTED_ROLE_PREFIX = "pg_"
 RESERVED_DATABASE_NAMES = frozenset({"postgres", "template0", "template1"})
 MAX_ROLE_NAME_BYTES = 63
 MAX_AUTOSCALING_RANGE = 8
+MAX_AUTOSCALING_LIMIT = 16
+MAX_FIXED_SIZE = 56
 ACCOUNT_PATHS = ("/api_keys", "/users/me", "/regions")
 
 LOCKED = "project already has running conflicting operations, scheduling of new ones is prohibited"
@@ -113,8 +115,9 @@ RULES = (
     ),
     Rule(
         "compute_sizes",
-        "The smallest size of a compute is 0.25, its minimum does not exceed its maximum, and they differ by at most 8",
-        f"document, `ComputeUnit`; {DOCS}/introduction/autoscaling",
+        "The smallest size of a compute is 0.25, its minimum does not exceed its maximum, and they differ by at most 8. The largest"
+        " maximum is 16, or 56 if it equals the minimum",
+        f"document, `ComputeUnit`; {DOCS}/introduction/autoscaling; {DOCS}/manage/endpoints",
     ),
     Rule("suspend_timeout", "-1, 0, or 60 to 604,800 seconds", "document, `SuspendTimeoutSeconds`"),
     Rule(
