@@ -252,10 +252,12 @@ def test_pages_of_branches(service):
     assert names(search=renamed.rsplit("/", 1)[1][3:]) == ["bb"]
     assert names(sort_by="name") == ["main", "c", "bb", "a"]
     assert "bb" in names(search="B")
-    page = service.ok("GET", BRANCHES, params={"limit": 2, "sort_by": "name"})
-    rest = service.ok("GET", BRANCHES, params={"limit": 2, "sort_by": "name", "cursor": page["pagination"]["next"]})
-    assert [branch["name"] for branch in rest["branches"]] == ["bb", "a"]
-    assert "next" not in rest["pagination"]
+    for order, last in (("desc", ["bb", "a"]), ("asc", ["c", "main"])):
+        query = {"limit": 2, "sort_by": "name", "sort_order": order}
+        page = service.ok("GET", BRANCHES, params=query)
+        rest = service.ok("GET", BRANCHES, params={**query, "cursor": page["pagination"]["next"]})
+        assert [branch["name"] for branch in rest["branches"]] == last
+        assert "next" not in rest["pagination"]
     refused(service.get(BRANCHES, limit=10_001), 400)
 
 
