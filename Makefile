@@ -22,6 +22,7 @@ setup: $(READY) ## Create the virtual environment of the tests
 
 quickstart: $(QUICKSTART_READY) ## Show what the modules do against a local sandbox, in a minute
 	@.venv-quickstart/bin/python tests/tools/workspace.py ansible-playbook clouddb.control.quickstart $(ARGS)
+	@echo 'For these commands: . .venv-quickstart/bin/activate && ansible-galaxy collection install --force .'
 
 test: $(READY) ## Run sanity, unit and integration tests and a few rotations with failures, in parallel
 	@$(CHECK) test

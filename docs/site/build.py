@@ -30,6 +30,9 @@ TARGET = CHECKOUT / ".build" / "docs"
 KINDS = {"module": "Modules", "role": "Roles", "inventory": "Plugins", "lookup": "Lookups"}
 INTERNAL = ("api_key_deployment_module", "api_key_rotation_module", "*_filter")
 
+# The line of the front page that stands for the list of modules.
+MODULES = "   .. modules"
+
 # Labels and environment variables in Ansible's documentation to which the plugins' pages link.
 ANSIBLE_LABELS = {
     "action_plugins": "plugins/action.html#action-plugins",
@@ -75,10 +78,14 @@ def write_sources(workspace: Workspace, sources: Path) -> None:
     )
     shutil.copy(SITE / "flow.svg", sources)
     shutil.copytree(guides.parent / "images", sources / "images")
-    front = (SITE / "index.rst").read_text(encoding="utf-8")
+    front = (SITE / "index.rst").read_text(encoding="utf-8").replace(MODULES, "\n".join(modules(sources)))
     (sources / "index.rst").write_text(
         front + "".join(menu(sources, guides.parent / "extra-docs.yml")), encoding="utf-8"
     )
+    for page in sources.glob("*.rst"):
+        if is_internal(page.stem):
+            text = page.read_text(encoding="utf-8")
+            page.write_text(text.replace(":orphan:\n", ":orphan:\n:nosearch:\n", 1), encoding="utf-8")
 
 
 def menu(sources: Path, sections_file: Path) -> Iterator[str]:
@@ -89,7 +96,7 @@ def menu(sources: Path, sections_file: Path) -> Iterator[str]:
     ]
     yield from sections
     pages = sorted(path.stem for path in sources.glob("*.rst"))
-    internal = [page for page in pages if any(fnmatch(page, pattern) for pattern in INTERNAL)]
+    internal = [*filter(is_internal, pages)]
     for kind, caption in KINDS.items():
         names = sorted(named(page) for page in pages if page.endswith(f"_{kind}") and page not in internal)
         yield toctree(
@@ -97,6 +104,19 @@ def menu(sources: Path, sections_file: Path) -> Iterator[str]:
         )
     yield background
     yield toctree("Internal", map(named, internal))
+
+
+def modules(sources: Path) -> Iterator[str]:
+    """The list of modules on the front page: the name of each, and what it does, as its page says in its title."""
+    for page in sorted(sources.glob("*_module.rst")):
+        title = re.search(r"^clouddb\.control\.\w+ module -- (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+        if title and not is_internal(page.stem):
+            yield f"   - :doc:`{named(page.stem)}`: {title[1][0].lower()}{title[1][1:]}"
+
+
+def is_internal(page: str) -> bool:
+    """Whether only roles use the plugin of a page."""
+    return any(fnmatch(page, pattern) for pattern in INTERNAL)
 
 
 def named(page: str) -> str:
@@ -139,6 +159,7 @@ def main() -> None:
     """Build the site, and replace the previous build."""
     exit_on_signals()
     with temporary_workspace() as workspace:
+        workspace.env["HOME"] = str(workspace.root)  # antsibull-docs writes a log there
         sources, built = workspace.root / "sources", workspace.root / "built"
         write_sources(workspace, sources)
         write_inventory(sources / "ansible.inv")

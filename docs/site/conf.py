@@ -21,7 +21,7 @@ author = "clouddb.control contributors"
 copyright = author
 version = release = galaxy["version"]
 
-extensions = ["sphinx.ext.intersphinx", "sphinx_antsibull_ext", "examples_first"]
+extensions = ["sphinx.ext.intersphinx", "sphinx_antsibull_ext", "examples_first", "options_by_use"]
 antsibull_ext_color_scheme = "default-autodark"
 default_role = "any"
 highlight_language = "YAML+Jinja"

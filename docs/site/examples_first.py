@@ -28,8 +28,13 @@ class ExamplesFirst(SphinxTransform):
 
     def apply(self, **_options: Any) -> None:
         page = self.env.docname
-        if "/" not in page and page not in OTHER_PAGES:
+        if is_plugin_page(page):
             put_examples_first(self.document, page)
+
+
+def is_plugin_page(page: str) -> bool:
+    """Whether antsibull-docs makes the page of a plugin or role."""
+    return "/" not in page and page not in OTHER_PAGES
 
 
 def put_examples_first(document: nodes.document, page: str) -> None:
@@ -41,7 +46,6 @@ def put_examples_first(document: nodes.document, page: str) -> None:
     if examples is None or synopsis is None:
         raise ExtensionError(f"The page {page} has no synopsis or no example.")
     contents = next(document.findall(nodes.topic))
-    contents["classes"].append("in-a-row")
     notes = [note for part in (contents.parent, synopsis) for note in part.children if isinstance(note, nodes.note)]
     for node in (examples, *notes):
         if node.parent:

@@ -40,6 +40,8 @@ options:
     choices: [on_create, always]
     default: on_create
 seealso:
+  - ref: Replacing the password of a database user <ansible_collections.clouddb.control.docsite.password_rotation>
+    description: On several hosts.
   - module: clouddb.control.database
   - module: clouddb.control.connection_info
 """

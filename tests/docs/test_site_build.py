@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -36,8 +37,29 @@ Requirements
 
 Parameters
 ----------
-None. See :ref:`Requirements <requirements>`.
+See :ref:`Requirements <requirements>`.
+
+.. role:: ansible-option-required
+
+.. list-table::
+  :header-rows: 1
+  :class: ansible-option-table
+
+  * - Parameter
+    - Comments
 """
+OPTION = """
+  * - .. raw:: html
+
+        <div id="parameter-{name}"></div>
+
+      {mark}
+    - Text
+"""
+OPTIONS = "".join(
+    OPTION.format(name=name, mark=":ansible-option-required:`required`" if name == "target" else "Optional")
+    for name in ("api_key", "name", "org_id", "owner", "parts", "parts/one", "state", "target", "timeout")
+)
 EXAMPLES = """
 Examples
 --------
@@ -62,7 +84,8 @@ def build(folder: Path, version: str, **pages: str) -> str:
     (folder / "sources").mkdir()
     for name, content in {"index": GUIDE, **pages}.items():
         (folder / "sources" / f"{name}.rst").write_text(f":orphan:\n\n{content}", encoding="utf-8")
-    options = ["-W", "-q", "-b", "html", "-c", "docs/site", "-D", "extensions=examples_first"]
+    shutil.copytree(CHECKOUT / "plugins" / "doc_fragments", folder / "plugins" / "doc_fragments")
+    options = ["-W", "-q", "-b", "html", "-c", "docs/site", "-D", "extensions=examples_first,options_by_use"]
     program = [sys.executable, "-m", "sphinx", *options]
     done = subprocess.run([*program, "sources", "built"], cwd=folder, capture_output=True, text=True, check=False)
     assert bool(done.stderr) == bool(done.returncode)
@@ -73,7 +96,7 @@ def build(folder: Path, version: str, **pages: str) -> str:
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A site of the development version."""
     folder = tmp_path_factory.mktemp("site")
-    assert build(folder, "1.3.0-dev0", demo_module=MODULE + EXAMPLES) == ""
+    assert build(folder, "1.3.0-dev0", demo_module=MODULE + OPTIONS + EXAMPLES) == ""
     return folder / "built"
 
 
@@ -100,8 +123,23 @@ def test_examples_follow_the_synopsis(site: Path) -> None:
     assert order == sorted(order)
 
 
+def test_options_of_the_connection_follow_those_of_the_plugin(site: Path) -> None:
+    shown = re.findall(r'id="parameter-([^"]*)"', body_of(site / "demo_module.html"))
+    own = ["target", "name", "state", "owner", "parts", "parts/one", "timeout"]
+    assert shown == [*own, "api_key", "org_id"]
+
+
+def test_search_finds_a_module_by_its_own_options(site: Path) -> None:
+    index = json.loads((site / "searchindex.js").read_text(encoding="utf-8")[len("Search.setIndex(") : -1])
+    page = index["docnames"].index("demo_module")
+    found = {word for word, places in index["indexentries"].items() if [page, "", True] in places}
+    assert found == {"owner", "parts", "target"}
+
+
 def test_page_without_an_example_is_an_error(tmp_path: Path) -> None:
-    assert "The page demo_module has no synopsis or no example." in build(tmp_path, "1.2.3", demo_module=MODULE)
+    assert "The page demo_module has no synopsis or no example." in build(
+        tmp_path, "1.2.3", demo_module=MODULE + OPTIONS
+    )
 
 
 def test_pages_say_whether_their_version_is_released(site: Path, tmp_path: Path) -> None:

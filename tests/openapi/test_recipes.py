@@ -35,12 +35,12 @@ def tasks_of(guide: str) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("task", tasks_of("cookbook"), ids=lambda task: task["name"])
 def test_request_is_in_the_document(contract: Contract, task: dict[str, Any]) -> None:
     options = task[MODULE]
-    path = options["path"].replace("{{ project }}", "projects/id")
+    path = options["path"].replace("{{ project }}", "projects/id").replace("{{ organization }}", "organizations/id")
     builder = EnvironBuilder(
         path="/" + VALUE.sub("id", path),
         method=options.get("method", "GET"),
         query_string={name: VALUE.sub("id", value) for name, value in options.get("query", {}).items()},
-        json=options.get("body"),
+        json=yaml.safe_load(VALUE.sub("colleague@example.com", yaml.safe_dump(options.get("body")))),
         headers={"Authorization": "Bearer key"},
     )
     assert contract.request_errors(Request(builder.get_environ())) == []

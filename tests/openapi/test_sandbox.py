@@ -6,6 +6,9 @@ table of resources have only what it has.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from typing import Any
+
 import pytest
 import requests
 from conftest import ROLE, SPARE_ROLE, Account
@@ -13,8 +16,9 @@ from contract import Contract, query_parameters
 from werkzeug.test import EnvironBuilder
 from werkzeug.wrappers import Request, Response
 
+from ansible_collections.clouddb.control.plugins.module_utils._http.pages import LARGEST
 from ansible_collections.clouddb.control.plugins.module_utils._resources import kinds
-from ansible_collections.clouddb.control.tests.unit.support.openapi_rows import ROWS, Described, problems
+from ansible_collections.clouddb.control.tests.unit.support.openapi_rows import ROWS, Described, problems, resolved
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import API_KEY
 from clouddb_sandbox.app import openapi_document
 from clouddb_sandbox.paths import BASE_PATH
@@ -25,6 +29,57 @@ SANDBOX_OPERATIONS = {
     for method in item
     if path.startswith(BASE_PATH)
 }
+
+# The README names them, and why.
+DROPPED_FIELDS = {
+    "POST /projects project.branch.annotations",
+    "POST /projects/{project_id}/branches annotation_value",
+    "POST /projects/{project_id}/branches branch.archived",
+    "POST /projects/{project_id}/branches/{branch_id}/roles role.no_login",
+    "PATCH /projects/{project_id}/endpoints/{endpoint_id} endpoint.branch_id",
+}
+BOUNDS = ("type", "minimum", "maximum", "minLength", "maxLength", "pattern", "enum")
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("name", sorted(SANDBOX_OPERATIONS))
+def test_a_body_has_the_schema_of_the_document(contract: Contract, name: str) -> None:
+    theirs = schema_of_body(contract.document.content, contract.operations[name].definition)
+    method, path = name.split()
+    ours = schema_of_body(openapi_document(), openapi_document()["paths"][BASE_PATH + path][method.lower()])
+    found = set(differences(contract.document.content, theirs, ours))
+    assert {f"{name} {difference}" for difference in found} == {
+        each for each in DROPPED_FIELDS if each.startswith(f"{name} ")
+    }
+
+
+def schema_of_body(document: dict[str, Any], operation: dict[str, Any]) -> dict[str, Any]:
+    body = resolved(document, operation.get("requestBody", {}))
+    schema: dict[str, Any] = body["content"]["application/json"]["schema"] if body else {}
+    return schema
+
+
+def differences(
+    content: dict[str, Any], theirs: dict[str, Any], ours: dict[str, Any], place: str = ""
+) -> Iterator[str]:
+    """The fields that one of the schemas lacks, and the bounds that only theirs has; ours may have more."""
+    theirs, ours = resolved(content, theirs), of_value(ours)
+    yield from (f"{place}{bound}" for bound in BOUNDS if bound in theirs and theirs[bound] != ours.get(bound))
+    fields, our_fields = theirs.get("properties", {}), ours.get("properties", {})
+    if fields or theirs.get("type") != "object":
+        yield from (f"{place}{field}" for field in fields.keys() ^ our_fields.keys())
+    for field in fields.keys() & our_fields.keys():
+        yield from differences(content, fields[field], our_fields[field], f"{place}{field}.")
+    if "items" in theirs:
+        yield from differences(content, theirs["items"], ours["items"], f"{place}*.")
+
+
+def of_value(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema of our value when it is not null, in the words of the document."""
+    schema = resolved(openapi_document(), schema)
+    forms = [each for each in schema.get("anyOf", []) if each != {"type": "null"}]
+    schema = resolved(openapi_document(), forms[0]) if forms else schema
+    return {**schema, "enum": [schema["const"]]} if "const" in schema else schema
 
 
 @pytest.mark.parametrize("name", sorted(SANDBOX_OPERATIONS))
@@ -82,3 +137,21 @@ def test_validation_notices_invalid_bodies(contract: Contract) -> None:
 @pytest.mark.parametrize("name", ROWS)
 def test_a_row_is_what_the_document_describes(contract: Contract, name: str) -> None:
     assert problems(getattr(kinds, name), Described(contract.document.content)) == []
+
+
+def largest_pages(content: Mapping[str, Any]) -> set[tuple[str, int]]:
+    """The maximum of C(limit) of each list in a document, with the last segment of its path."""
+    found = set()
+    for path, item in content["paths"].items():
+        for parameter in (*item.get("parameters", ()), *item.get("get", {}).get("parameters", ())):
+            limit = resolved(content, parameter)
+            if limit["name"] == "limit" and path.startswith((f"{BASE_PATH}/projects", "/projects")):
+                found.add((path.rsplit("/", 1)[-1], limit["schema"]["maximum"]))
+    return found
+
+
+@pytest.mark.smoke
+def test_pages_are_as_large_as_the_document_allows(contract: Contract) -> None:
+    published = largest_pages(contract.document.content)
+    assert LARGEST.items() <= published
+    assert {*LARGEST.items()} - {("shared", LARGEST["shared"])} <= largest_pages(openapi_document()) <= published

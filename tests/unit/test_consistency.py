@@ -48,7 +48,7 @@ WITH_LINKS = [
     "playbooks/*.yml",
 ]
 LINK = re.compile(
-    r"https://(?:github\.com/clouddb/ansible-control/(?:blob|tree)/main|clouddb\.github\.io/ansible-control)/([^\s)>`\"'#]*)"
+    r"https://(?:github\.com/clouddb/ansible-control/(?:blob|tree)/main|clouddb\.github\.io/ansible-control(?:/stable)?)/([^\s)>`\"'#]*)"
 )
 SOURCES_OF_PAGES = {
     r"docsite/(\w+)\.html": r"docs/docsite/rst/\1.rst",

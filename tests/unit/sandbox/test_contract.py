@@ -386,6 +386,8 @@ BODIES = {
     "api_keys": {"key_name": "x"},
     "branches": {},
     "databases": {"database": {"name": "x", "owner_name": "clouddb_owner"}},
+    "permissions": {"email": "colleague@example.com"},
+    "{member_id}": {"role": "viewer"},
     "endpoints": {"endpoint": {"branch_id": "none", "type": "read_only"}},
     "restore": {"source_branch_id": "none"},
     "roles": {"role": {"name": "x"}},
@@ -394,6 +396,9 @@ BODIES = {
     "{endpoint_id}": {"endpoint": {}},
     "{project_id}": {"project": {}},
 }
+
+# Whose deletion gets 404 if they do not exist
+ANSWER_404 = ("project_id", "key_id", "member_id", "permission_id")
 
 
 class TestErrors:
@@ -406,12 +411,12 @@ class TestErrors:
             lists = {name: created[f"{name}s"][0]["id"] for name in ("endpoint", "operation")}
             return {"branch_id": created["branch"]["id"], **{f"{name}_id": found for name, found in lists.items()}}
 
-        names = {"database_name": "clouddb", "role_name": "clouddb_owner"}
+        names = {"database_name": "clouddb", "role_name": "clouddb_owner", "permission_id": "none", "member_id": "none"}
         known = {"project_id": PROJECT, "org_id": "org-sandbox-12345678", "key_id": 1, **names, **ids_of(own)}
         for path, item in service.ok("GET", "/openapi.json")["paths"].items():
             parameters, last = re.findall(r"{(\w+)}", path), path.rsplit("/", 1)[1]
             for method, unknown in itertools.product(item, parameters):
-                is_gone = (method, last) == ("delete", f"{{{unknown}}}") and unknown not in ("project_id", "key_id")
+                is_gone = (method, last) == ("delete", f"{{{unknown}}}") and unknown not in ANSWER_404
                 for each in sorted({"4711", str(ids_of(other).get(unknown, 4711))}):
                     target = path.format(**{**known, unknown: each})
                     response = service.request(method.upper(), target, params=names, json=BODIES.get(last))

@@ -24,6 +24,7 @@ from clouddb_sandbox.rules import (
 
 README = Path(__file__).resolve().parents[3] / "roles" / "sandbox" / "README.md"
 PROJECT = "wispy-lake-12345678"
+ORG = "org-sandbox-12345678"
 PATH = f"projects/{PROJECT}"
 BRANCHES = f"{PATH}/branches"
 
@@ -93,6 +94,10 @@ def test_the_readme_shows_the_tables():
         {"settings": {"allowed_ips": {"protected_branches_only": "yes"}}},
         {"settings": {"audit_log_level": "all"}},
         {"settings": {"maintenance_window": {"weekdays": [1]}}},
+        {"settings": {"maintenance_window": {"weekdays": [8], "start_time": "01:00", "end_time": "02:00"}}},
+        {"settings": {"maintenance_window": {"weekdays": [1], "start_time": "1am", "end_time": "02:00"}}},
+        {"store_passwords": "yes"},
+        {"autoscaling_limit_max_cu": 0.1},
         {"default_endpoint_settings": {"autoscaling_limit_min_cu": 0.1}},
         {"default_endpoint_settings": {"pg_settings": {"max_connections": 100}}},
     ],
@@ -107,6 +112,24 @@ def test_unknown_fields(service):
     created = create_project(service, name="wiki", settings=settings, colour="blue").json()["project"]
     assert created["settings"] == {"allowed_ips": {"ips": ["192.0.2.1"]}}
     assert "colour" not in created
+    # These, only a compute that is created by itself has.
+    endpoint = {"type": "read_write", "name": "web", "disabled": True, "autoscaling_limit_max_cu": 2}
+    [compute] = service.create_branch(endpoints=[endpoint])["endpoints"]
+    assert (compute.get("name"), compute["disabled"], compute["autoscaling_limit_max_cu"]) == (None, False, 2)
+
+
+def test_every_field_of_the_schema_is_kept(service):
+    """Even one that has no effect. The deprecated limits are those of default_endpoint_settings."""
+    fields = {"provisioner": "k8s-pod", "store_passwords": False}
+    limits = {"autoscaling_limit_min_cu": 0.5, "autoscaling_limit_max_cu": 2}
+    created = create_project(service, **fields, **limits, default_endpoint_settings={"autoscaling_limit_max_cu": 1})
+    project = created.json()["project"]
+    assert {name: project[name] for name in fields} == fields
+    assert project["default_endpoint_settings"] == {**limits, "autoscaling_limit_max_cu": 1}
+    options = {"provisioner": "k8s-pod", "pooler_mode": "transaction", "passwordless_access": False, "name": "web"}
+    branch = service.create_finished_branch(endpoints=[])
+    compute = create_compute(service, branch, **options).json()["endpoint"]
+    assert {name: compute[name] for name in options} == options
 
 
 @pytest.mark.parametrize("depth", [60, 260, 900, 20_000])
@@ -251,12 +274,33 @@ def test_suspend_timeout(service, seconds, status):
     assert create_compute(service, branch, suspend_timeout_seconds=seconds).status_code == status
 
 
-@pytest.mark.parametrize(
-    "name", ["neon_superuser", "cloud_admin", "zenith_admin", "public", "none", "pg_app", "pgbouncer"]
-)
+@pytest.mark.parametrize("name", ["neon_superuser", "cloud_admin", "zenith_admin", "public", "none", "pg_app"])
 def test_protected_role_names(service, default, name):
     assert name in refused(service.request("POST", f"{default}/roles", json={"role": {"name": name}}))
     refused(create_project(service, branch={"role_name": name}))
+
+
+def test_names_near_the_protected_ones(service, default):
+    assert service.request("POST", f"{default}/roles", json={"role": {"name": "pgbouncer"}}).status_code == 201
+
+
+@pytest.mark.parametrize("name", ["postgres", "template0", "template1"])
+def test_reserved_database_names(service, default, name):
+    body = {"database": {"name": name, "owner_name": "clouddb_owner"}}
+    for response in (
+        service.request("POST", f"{default}/databases", json=body),
+        service.request("PATCH", f"{default}/databases/clouddb", json=body),
+        create_project(service, branch={"database_name": name}),
+    ):
+        assert name in refused(response)
+
+
+def test_stored_passwords(service, default):
+    created = create_project(service, name="wiki", store_passwords=False).json()
+    assert created["project"]["store_passwords"] is False
+    branch = f"projects/{created['project']['id']}/branches/{created['branch']['id']}"
+    refused(service.get(f"{branch}/roles/clouddb_owner/reveal_password"), 412)
+    assert role_password(service, default)
 
 
 def test_role_name_length(service, default):
@@ -426,3 +470,35 @@ def test_usage(service):
     assert all(isinstance(project[name], int) for name in used)
     assert project["consumption_period_start"] < project["consumption_period_end"]
     assert project["settings"]["quota"] == {"active_time_seconds": 60}
+
+
+def test_members(service):
+    members = f"organizations/{ORG}/members"
+    [user] = service.ok("GET", members)["members"]
+    path = f"{members}/{user['member']['id']}"
+    assert user["member"]["role"] == "admin"
+    assert service.request("PATCH", path, json={"role": "owner"}).status_code == 400
+    assert "last admin" in refused(service.request("DELETE", path))
+    assert service.ok("PATCH", path, json={"role": "viewer"}) == service.ok("GET", path)
+    assert service.ok("DELETE", path) == {}
+    assert service.get(path).status_code == 404
+
+
+def test_members_of_the_seed(serve):
+    service = serve({"members": [{"email": "colleague@example.com", "role": "viewer"}]})
+    shown = {
+        each["user"]["email"]: each["member"]["role"]
+        for each in service.ok("GET", f"organizations/{ORG}/members")["members"]
+    }
+    assert shown == {"colleague@example.com": "viewer", "sandbox@clouddb.example": "admin"}
+
+
+def test_permissions(service):
+    path = f"{PATH}/permissions"
+    assert service.request("POST", path, json={"email": "nobody"}).status_code == 400
+    granted = service.ok("POST", path, json={"email": "colleague@example.com"})
+    assert service.ok("GET", path)["project_permissions"] == [granted]
+    revoked = service.ok("DELETE", f"{path}/{granted['id']}")
+    assert revoked == {**granted, "revoked_at": revoked["revoked_at"]}
+    assert service.ok("GET", path)["project_permissions"] == []
+    assert service.request("DELETE", f"{path}/{granted['id']}").status_code == 404

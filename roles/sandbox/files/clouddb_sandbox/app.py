@@ -28,7 +28,19 @@ from .middleware import (
     RequestLogMiddleware,
 )
 from .responses import error_response
-from .routes import account, api_keys, branches, computes, connections, control, databases, operations, projects, roles
+from .routes import (
+    account,
+    api_keys,
+    branches,
+    computes,
+    connections,
+    control,
+    databases,
+    operations,
+    permissions,
+    projects,
+    roles,
+)
 from .seed_loader import load_seed
 from .seed_models import Seed, validate_seed
 from .settings import Settings
@@ -46,7 +58,19 @@ MIDDLEWARE = (
     EncodedPathMiddleware,
 )
 # include_router() would build each route again for each application, which takes longer than a test.
-RESOURCES = (account, api_keys, projects, branches, computes, databases, roles, connections, operations, control)
+RESOURCES = (
+    account,
+    api_keys,
+    projects,
+    branches,
+    computes,
+    databases,
+    roles,
+    connections,
+    operations,
+    permissions,
+    control,
+)
 ROUTES = [route for resource in RESOURCES for route in resource.router.routes]
 
 

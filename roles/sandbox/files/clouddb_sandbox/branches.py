@@ -83,9 +83,7 @@ def insert_row(tx: Transaction, project_id: str, name: str | None, **columns: st
         "updated_at": created_at,
     }
     with unique_name(f"project {project_id}", "branch", str(row["name"])):
-        tx.db.execute(
-            f"INSERT INTO branches ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})", list(row.values())
-        )
+        tx.insert("branches", row)
     return get(tx, project_id, str(branch_id))
 
 

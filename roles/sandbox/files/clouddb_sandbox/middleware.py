@@ -30,6 +30,7 @@ from .state import SandboxState
 
 # Far above any body of the API.
 MAX_BODY = 1_048_576
+PROJECT_PATH = re.compile(rf"{BASE_PATH}/projects/([^/]+)")
 REQUEST_ID = re.compile(r"[\x21-\x7e]{1,200}")
 
 log = logging.getLogger("clouddb_sandbox")
@@ -98,7 +99,7 @@ class AuthenticationMiddleware(Middleware):
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         app, authorization = self.app, Headers(scope=scope).get("authorization", "")
-        key = await run_in_threadpool(self.authenticate, authorization, scope["client"][0])
+        key = await run_in_threadpool(self.authenticate, authorization, scope["client"][0], scope["path"])
         if key is None:
             message = "the API key is missing, invalid or revoked"
             app = error_response(scope, 401, message, {"WWW-Authenticate": "Bearer"})
@@ -107,8 +108,8 @@ class AuthenticationMiddleware(Middleware):
         scope["state"]["key"] = key
         await app(scope, receive, send)
 
-    def authenticate(self, authorization: str, address: str) -> KeyScope | None:
-        """Return the scope of the header's key if that is valid, and record what the platform has done since the last request."""
+    def authenticate(self, authorization: str, address: str, path: str) -> KeyScope | None:
+        """Return the scope of the header's key if that is valid, and record what the platform has done in the path's project."""
         scheme, _space, secret = authorization.partition(" ")
         if scheme.lower() != "bearer":
             return None
@@ -116,7 +117,8 @@ class AuthenticationMiddleware(Middleware):
             key = keys.authenticate(tx, secret.strip(), address)
             if key:
                 tx.complete_deletions()
-                platform_activity.catch_up(tx)
+                if project := PROJECT_PATH.match(path):
+                    platform_activity.catch_up(tx, project[1])
             return key
 
 

@@ -36,6 +36,7 @@ def insert(tx: Transaction, fields: dict[str, Any]) -> str:
         "provisioner": "k8s-neonvm",
         "pg_version": 17,
         "locked": False,
+        "store_passwords": True,
         "cpu_used_sec": 0,
         "proxy_host": f"{region_id}.clouddb.example",
         "branch_logical_size_limit": 512,
@@ -49,9 +50,7 @@ def insert(tx: Transaction, fields: dict[str, Any]) -> str:
         "settings": json.dumps(fields.get("settings") or {}),
         "default_endpoint_settings": json.dumps(fields.get("default_endpoint_settings") or {}),
     }
-    columns = ", ".join(row)
-    placeholders = ", ".join("?" * len(row))
-    tx.db.execute(f"INSERT INTO projects ({columns}) VALUES ({placeholders})", list(row.values()))
+    tx.insert("projects", row)
     return project_id
 
 
@@ -118,6 +117,7 @@ def fields_of(row: sqlite3.Row) -> dict[str, Any]:
     return {
         **dict(row),
         "locked": bool(row["locked"]),
+        "store_passwords": bool(row["store_passwords"]),
         "settings": json.loads(row["settings"]),
         "default_endpoint_settings": json.loads(row["default_endpoint_settings"]),
         "branch_logical_size_limit_bytes": row["branch_logical_size_limit"] * 1024 * 1024,

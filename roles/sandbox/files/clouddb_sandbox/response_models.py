@@ -92,6 +92,41 @@ class OrganizationListResponse(BaseModel):
     organizations: list[Organization]
 
 
+class Member(BaseModel):
+    id: str
+    user_id: str
+    org_id: str
+    role: str
+    joined_at: str
+
+
+class MemberUser(BaseModel):
+    email: str
+    has_mfa: bool = False
+
+
+class MemberWithUser(BaseModel):
+    member: Member
+    user: MemberUser
+
+
+class MemberListResponse(BaseModel):
+    members: list[MemberWithUser]
+
+
+class ProjectPermission(BaseModel):
+    """Whom a project is shared with. Only the response to its revocation has `revoked_at`."""
+
+    id: str
+    granted_to_email: str
+    granted_at: str
+    revoked_at: str | None = None
+
+
+class ProjectPermissionListResponse(BaseModel):
+    project_permissions: list[ProjectPermission]
+
+
 class Region(BaseModel):
     region_id: str
     name: str

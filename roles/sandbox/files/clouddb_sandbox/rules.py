@@ -24,7 +24,8 @@ REGIONS = {
     "aws-sa-east-1": "AWS South America East 1 (Sao Paulo)",
 }
 PROTECTED_ROLE_NAMES = frozenset({"neon_superuser", "cloud_admin", "zenith_admin", "public", "none"})
-PROTECTED_ROLE_PREFIX = "pg"
+PROTECTED_ROLE_PREFIX = "pg_"
+RESERVED_DATABASE_NAMES = frozenset({"postgres", "template0", "template1"})
 MAX_ROLE_NAME_BYTES = 63
 MAX_AUTOSCALING_RANGE = 8
 ACCOUNT_PATHS = ("/api_keys", "/users/me", "/regions")
@@ -112,10 +113,20 @@ RULES = (
     Rule("suspend_timeout", "-1, 0, or 60 to 604,800 seconds", "document, `SuspendTimeoutSeconds`"),
     Rule(
         "protected_role_names",
-        "A role is not called `neon_superuser`, `cloud_admin`, `zenith_admin`, `public` or `none`, nor does its name begin with `pg`",
+        "A role is not called `neon_superuser`, `cloud_admin`, `zenith_admin`, `public` or `none`, nor does its name begin with `pg_`",
         f"{DOCS}/manage/roles#protected-role-names",
     ),
+    Rule(
+        "reserved_database_names",
+        "A database is not called `postgres`, `template0` or `template1`",
+        f"{DOCS}/manage/databases#reserved-database-names",
+    ),
     Rule("role_name_length", "A role's name has at most 63 bytes", "document, `RoleCreateRequest`"),
+    Rule(
+        "stored_passwords",
+        "412 to `reveal_password` in a project with `store_passwords: false`",
+        "document, `GET /projects/{project_id}/branches/{branch_id}/roles/{role_name}/reveal_password`",
+    ),
     Rule(
         "owner_of_a_database",
         "A role that owns a database is not deleted. The message names its databases",
@@ -172,6 +183,16 @@ RULES = (
         "evidence",
         "A change shows: `last_reset_at` of a branch, `started_at` and `suspended_at` of a compute, `updated_at` of a role",
         "document, `Branch`, `Endpoint`, `Role`",
+    ),
+    Rule(
+        "members",
+        "A member has a role of the schema; the last admin of an organization is not removed",
+        "document, `MemberRole`, `DELETE /organizations/{org_id}/members/{member_id}`",
+    ),
+    Rule(
+        "permissions",
+        "A project is shared with an email address. The response to a revocation has `revoked_at`",
+        "document, `GrantPermissionToProjectRequest`, `ProjectPermission`",
     ),
     Rule(
         "usage",

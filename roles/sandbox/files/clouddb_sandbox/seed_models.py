@@ -23,7 +23,7 @@ from pydantic import (
 
 from .clock import MAX_SECONDS, SECOND, to_microseconds
 from .lifecycle import ACTIONS, STATUSES, Timeline, check_timeline
-from .request_models import MAX_INTEGER, NonEmptyString, one_of
+from .request_models import MAX_INTEGER, Email, MemberRole, NonEmptyString, one_of
 
 SECONDS_PER_UNIT = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 
@@ -120,6 +120,7 @@ class SeedProject(TimedSeedModel):
     provisioner: NonEmptyString | None = None
     pg_version: Integer | None = None
     locked: bool | None = None
+    store_passwords: bool | None = None
     cpu_used_sec: Integer | None = None
     proxy_host: NonEmptyString | None = None
     branch_logical_size_limit: Integer | None = None
@@ -132,6 +133,13 @@ class SeedProject(TimedSeedModel):
     generate_operations: Count = 0
 
 
+class SeedMember(SeedModel):
+    """A member of the account's organization, in addition to its user."""
+
+    email: Email
+    role: MemberRole = "member"
+
+
 class Generate(SeedModel):
     """Number of generated projects, and of generated operations in each."""
 
@@ -141,6 +149,7 @@ class Generate(SeedModel):
 
 class Seed(SeedModel):
     api_keys: list[SeedKey] = []
+    members: list[SeedMember] = []
     projects: list[SeedProject] = []
     generate: Generate = Generate()
     require_org_id: bool = False

@@ -12,11 +12,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from .clock import SECOND, Clock, system_time
 
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 
 # Times are integers: microseconds of sandbox time. `seq` orders rows with the same time.
 SCHEMA = (
@@ -32,7 +32,7 @@ SCHEMA = (
         region_id TEXT NOT NULL, provisioner TEXT NOT NULL, pg_version INTEGER NOT NULL, locked INTEGER NOT NULL,
         cpu_used_sec INTEGER NOT NULL, proxy_host TEXT NOT NULL, branch_logical_size_limit INTEGER NOT NULL,
         org_id TEXT NOT NULL, history_retention_seconds INTEGER NOT NULL, settings TEXT NOT NULL,
-        default_endpoint_settings TEXT NOT NULL DEFAULT '{}',
+        default_endpoint_settings TEXT NOT NULL DEFAULT '{}', store_passwords INTEGER NOT NULL DEFAULT 1,
         created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, deleted_at INTEGER)""",
     "CREATE INDEX projects_newest ON projects (created_at, seq)",
     """CREATE TABLE branches (
@@ -42,6 +42,8 @@ SCHEMA = (
         is_default INTEGER NOT NULL DEFAULT 0, protected INTEGER NOT NULL DEFAULT 0, expires_at INTEGER,
         init_source TEXT NOT NULL DEFAULT 'parent-data', parent_timestamp INTEGER, parent_lsn TEXT,
         last_reset_at INTEGER, ttl_seconds INTEGER, creation_id TEXT, UNIQUE (project_id, name))""",
+    "CREATE INDEX branches_of_parent ON branches (parent_id)",
+    "CREATE INDEX branches_expiring ON branches (expires_at) WHERE expires_at IS NOT NULL",
     # `state` is that before the operation `change_id`, until it is finished; then, `step` tells the state.
     """CREATE TABLE endpoints (
         id TEXT PRIMARY KEY, project_id TEXT NOT NULL REFERENCES projects (id),
@@ -50,6 +52,8 @@ SCHEMA = (
         started_at INTEGER, suspended_at INTEGER,
         last_used_at INTEGER NOT NULL, step INTEGER NOT NULL, next_step_at INTEGER)""",
     "CREATE INDEX endpoints_next ON endpoints (next_step_at)",
+    "CREATE INDEX endpoints_of_project ON endpoints (project_id)",
+    "CREATE INDEX endpoints_of_branch ON endpoints (branch_id)",
     """CREATE TABLE databases (
         id INTEGER PRIMARY KEY AUTOINCREMENT, branch_id TEXT NOT NULL REFERENCES branches (id) ON DELETE CASCADE,
         name TEXT NOT NULL, owner_name TEXT NOT NULL, created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL,
@@ -59,6 +63,12 @@ SCHEMA = (
         seq INTEGER PRIMARY KEY AUTOINCREMENT, branch_id TEXT NOT NULL REFERENCES branches (id) ON DELETE CASCADE,
         name TEXT NOT NULL, password TEXT NOT NULL, created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL,
         UNIQUE (branch_id, name))""",
+    """CREATE TABLE members (
+        id TEXT PRIMARY KEY, user_id TEXT NOT NULL, org_id TEXT NOT NULL, email TEXT NOT NULL, role TEXT NOT NULL,
+        joined_at INTEGER NOT NULL)""",
+    """CREATE TABLE permissions (
+        id TEXT PRIMARY KEY, project_id TEXT NOT NULL REFERENCES projects (id), email TEXT NOT NULL,
+        granted_at INTEGER NOT NULL)""",
     """CREATE TABLE operations (
         seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE,
         project_id TEXT NOT NULL REFERENCES projects (id), branch_id TEXT NOT NULL, endpoint_id TEXT,
@@ -104,6 +114,10 @@ class Transaction:
         time = self.clock.unique_time()
         self.db.execute("UPDATE clock SET latest = ?", (time,))
         return time
+
+    def insert(self, table: str, row: Mapping[str, Any]) -> None:
+        placeholders = ", ".join("?" * len(row))
+        self.db.execute(f"INSERT INTO {table} ({', '.join(row)}) VALUES ({placeholders})", list(row.values()))
 
     def delete(self, resource_id: str, statement: str, *parameters: str | int) -> None:
         """Execute a statement that deletes a resource: now, or later if the deletion lingers."""
