@@ -128,7 +128,7 @@ def survivors(data: CoverageData, path: Path, counts: Counter[str]) -> Iterator[
     """The mutants of a file that no test notices."""
     source, by_line = path.read_bytes(), tests_by_line(data, path)
     text = source.decode().splitlines()
-    if not by_line or fail(by_line[0][STAGES[1]]):
+    if not by_line or fail(by_line[0][:50]):
         yield "No test runs this file, or its tests fail without a change."
         return
     for lines, description, mutated in mutants(source):
