@@ -52,6 +52,12 @@ def test_what_a_branch_brings_counts(service):
     assert refused.json()["code"] == "BRANCHES_LIMIT_EXCEEDED"
 
 
+def test_what_adds_nothing_is_created_even_over_the_limit(service):
+    """As after a change to a smaller plan."""
+    service.ok("PUT", "/_sandbox/limits", json={"computes": 0, "root_branches": 0})
+    assert service.request("POST", BRANCHES, json={"endpoints": []}).status_code == 201
+
+
 def test_limits_of_the_start(tmp_path, connect):
     settings = Settings(tmp_path / "sandbox.sqlite", "k" * 64, {}, speed=0, limits={"projects": 0})
     with run_in_thread(settings) as (base_url, _server):
