@@ -38,8 +38,9 @@ def refusal_of_branch(client: Client, find: Find, request: ResourceRequest, foun
     after = {**(found or {}), **fields}
     if request.method == "DELETE":
         return _refusal_to_delete(client, find, found)
-    if found is None and fields.get("parent_id"):
-        return _refusal_of_parent(client, find, fields["parent_id"])
+    parent_id = fields.get("parent_id") if found is None else None
+    if parent_id and (refusal := _refusal_of_parent(client, find, parent_id)):
+        return refusal
     if found and (others := _named(client, find, fields.get("name"), found)):
         problem = f"there is another branch of this name, {label_of(others[0])}. Set another name, or rename or delete this branch"
         return Refusal(InvalidOption("new_name", problem))
@@ -81,6 +82,9 @@ def refusal_of_restore(client: Client, find: Find, request: ResourceRequest, fou
     fields, own_id = request.body or {}, (found or find.match)["id"]
     kept_as = fields.get("preserve_under_name")
     is_own = fields.get("source_branch_id") == own_id
+    if found and found.get("protected"):
+        problem = f"Branch {_name_of(found)} cannot be restored: it is protected. Set protected: false first."
+        return Refusal(ClouddbError("refused", problem))
     if is_own and not {"source_timestamp", "source_lsn"} & fields.keys():
         return Refusal(InvalidOption("source", "is the branch itself. Set timestamp or lsn, or another source"))
     if is_own and not kept_as:
