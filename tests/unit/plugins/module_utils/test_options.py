@@ -55,6 +55,7 @@ def test_duration_has_a_maximum() -> None:
 
 def test_moment_accepts_timestamps_and_ages() -> None:
     assert timestamps.moment({"it": "2026-11-21T08:00:00Z"}, "it") == datetime(2026, 11, 21, 8, tzinfo=UTC)
+    assert timestamps.moment({"it": "2026-11-21"}, "it") == datetime(2026, 11, 21, tzinfo=UTC)
     assert timestamps.moment({"it": "24h"}, "it") == timedelta(days=1)
     assert timestamps.moment({"it": 5400}, "it") == timestamps.moment({"it": "5400"}, "it") == timedelta(minutes=90)
     assert timestamps.moment({"it": "500000w"}, "it") == timedelta(weeks=500_000)
@@ -76,15 +77,15 @@ def test_a_moment_may_need_an_offset(offset: str) -> None:
 
 
 def test_whole_seconds() -> None:
-    assert [timestamps.whole_seconds({"it": value}, "it", -1) for value in (None, "-1", -1, "1.5m", 0)] == [
-        *(None, -1, -1, 90, 0)
+    assert [timestamps.whole_seconds({"it": value}, "it", -1) for value in (None, "-1", -1, "1.5m", 7, 0)] == [
+        *(None, -1, -1, 90, 7, 0)
     ]
     assert timestamps.whole_seconds({}, "it") is None
     assert "must be a whole number of seconds" in refused(timestamps.whole_seconds, "1.5")
     assert refused(timestamps.whole_seconds, True) and refused(timestamps.whole_seconds, -1)
 
 
-@pytest.mark.parametrize("value", ["", "yesterday", "-1h", "20261121", "2026-13-01", "9" * 400 + "d"])
+@pytest.mark.parametrize("value", ["", "yesterday", "-1h", "-5", "20261121", "2026-13-01", "9" * 400 + "d"])
 def test_moment_refuses_other_text_and_shows_both_formats(value: str) -> None:
     message = refused(timestamps.moment, value)
     assert "2026-11-21T08:00:00Z" in message
