@@ -34,6 +34,14 @@ def test_integer_is_within_limits() -> None:
     assert refused(options.integer, True, 1)
 
 
+def test_a_value_that_is_valid_is_returned() -> None:
+    assert options.integer({}, "it", 1) is None
+    assert options.not_blank({"it": ["a"]}, "it") == ["a"]
+    for value, problem in ((True, "a number, not the boolean true"), (float("inf"), "a finite number, not inf")):
+        with pytest.raises(InvalidOption, match=f"^it: must be {problem}.$"):
+            options.require_number("it", value)
+
+
 def test_a_duration_of_zero_is_refused_unless_allowed() -> None:
     assert "greater than 0" in refused(timestamps.duration, 0.0, zero=False)
     assert timestamps.duration({"it": "365d"}, "it") == 31_536_000
