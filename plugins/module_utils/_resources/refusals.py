@@ -38,8 +38,9 @@ def refusal_of_branch(client: Client, find: Find, request: ResourceRequest, foun
     after = {**(found or {}), **fields}
     if request.method == "DELETE":
         return _refusal_to_delete(client, find, found)
-    if found is None and fields.get("parent_id"):
-        return _refusal_of_parent(client, find, fields["parent_id"])
+    parent_id = fields.get("parent_id") if found is None else None
+    if parent_id and (refusal := _refusal_of_parent(client, find, parent_id)):
+        return refusal
     if found and (others := _named(client, find, fields.get("name"), found)):
         problem = f"there is another branch of this name, {label_of(others[0])}. Set another name, or rename or delete this branch"
         return Refusal(InvalidOption("new_name", problem))
