@@ -198,3 +198,10 @@ def similar(text: str, candidates: Iterable[str], least: float = 0.6) -> list[st
     if len(by_lower_case) > MAX_COMPARED:
         return []
     return [by_lower_case[near] for near in get_close_matches(text.lower(), by_lower_case, MAX_SIMILAR, least)]
+
+
+def no_such(kind: str, name: str, known: Iterable[str]) -> str:
+    """The end of a message about an option or argument that does not exist: similar ones, or all."""
+    names = sorted(known)
+    near = " or ".join(similar(name, names)[:2])
+    return f"there is no such {kind}. " + (f"Did you mean {near}?" if near else f"The {kind}s are {', '.join(names)}.")
