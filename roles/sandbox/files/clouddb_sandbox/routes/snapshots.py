@@ -20,6 +20,7 @@ from ..request_models import (
     SnapshotUpdateRequest,
 )
 from ..response_models import (
+    Operation,
     OperationsResponse,
     RestoredSnapshotResponse,
     SnapshotListResponse,
@@ -97,7 +98,7 @@ def restore_snapshot(
         for limit in ("branches", "root_branches"):
             limits.require_room(tx, limit, project_id)
         branch = snapshots.restore(tx, snapshot, target, body.name)
-        started = []
+        started: list[Operation] = []
         if body.finalize_restore:
             branch, started = snapshots.finalize(tx, branch, None)
         else:
