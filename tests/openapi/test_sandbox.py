@@ -6,7 +6,7 @@ table of resources have only what it has.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -44,6 +44,57 @@ def branch_for(account: Account, path: str) -> dict[str, str]:
         restored = account.create("/projects/{project_id}/snapshots/{snapshot_id}/restore", {})
         return {"branch_id": restored["branch"]["id"]}
     return {"branch_id": account.parent_id} if path.endswith(("/snapshot", "/backup_schedule")) else {}
+
+# The README names them, and why.
+DROPPED_FIELDS = {
+    "POST /projects project.branch.annotations",
+    "POST /projects/{project_id}/branches annotation_value",
+    "POST /projects/{project_id}/branches branch.archived",
+    "POST /projects/{project_id}/branches/{branch_id}/roles role.no_login",
+    "PATCH /projects/{project_id}/endpoints/{endpoint_id} endpoint.branch_id",
+}
+BOUNDS = ("type", "minimum", "maximum", "minLength", "maxLength", "pattern", "enum")
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("name", sorted(SANDBOX_OPERATIONS))
+def test_a_body_has_the_schema_of_the_document(contract: Contract, name: str) -> None:
+    theirs = schema_of_body(contract.document.content, contract.operations[name].definition)
+    method, path = name.split()
+    ours = schema_of_body(openapi_document(), openapi_document()["paths"][BASE_PATH + path][method.lower()])
+    found = set(differences(contract.document.content, theirs, ours))
+    assert {f"{name} {difference}" for difference in found} == {
+        each for each in DROPPED_FIELDS if each.startswith(f"{name} ")
+    }
+
+
+def schema_of_body(document: dict[str, Any], operation: dict[str, Any]) -> dict[str, Any]:
+    body = resolved(document, operation.get("requestBody", {}))
+    schema: dict[str, Any] = body["content"]["application/json"]["schema"] if body else {}
+    return schema
+
+
+def differences(
+    content: dict[str, Any], theirs: dict[str, Any], ours: dict[str, Any], place: str = ""
+) -> Iterator[str]:
+    """The fields that one of the schemas lacks, and the bounds that only theirs has; ours may have more."""
+    theirs, ours = resolved(content, theirs), of_value(ours)
+    yield from (f"{place}{bound}" for bound in BOUNDS if bound in theirs and theirs[bound] != ours.get(bound))
+    fields, our_fields = theirs.get("properties", {}), ours.get("properties", {})
+    if fields or theirs.get("type") != "object":
+        yield from (f"{place}{field}" for field in fields.keys() ^ our_fields.keys())
+    for field in fields.keys() & our_fields.keys():
+        yield from differences(content, fields[field], our_fields[field], f"{place}{field}.")
+    if "items" in theirs:
+        yield from differences(content, theirs["items"], ours["items"], f"{place}*.")
+
+
+def of_value(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema of our value when it is not null, in the words of the document."""
+    schema = resolved(openapi_document(), schema)
+    forms = [each for each in schema.get("anyOf", []) if each != {"type": "null"}]
+    schema = resolved(openapi_document(), forms[0]) if forms else schema
+    return {**schema, "enum": [schema["const"]]} if "const" in schema else schema
 
 
 @pytest.mark.parametrize("name", sorted(SANDBOX_OPERATIONS))

@@ -23,7 +23,8 @@ from .attempt import AttemptError
 from .backoff import retry_after_seconds
 from .connection import Connection
 from .errors import NotFound, ServiceUnreachable, StatusError, Unauthorized
-from .session import TRANSIENT_STATUSES, BodyError, RawResponse, Request
+from .message import TRANSIENT_STATUSES, RawResponse, Request
+from .session import BodyError
 
 with suppress(ImportError):  # which session.py reports
     from requests import RequestException

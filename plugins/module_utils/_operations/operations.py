@@ -192,17 +192,25 @@ def summed(summaries: Iterable[Summary]) -> Summary:
 
 
 def map_account(
-    client: Client, function: Callable[[str], Value], workers: int, query: Mapping[str, Any] | None
+    client: Client,
+    function: Callable[[str], Value],
+    workers: int,
+    query: Mapping[str, Any] | None,
+    project_ids: Sequence[str] | None = None,
 ) -> tuple[list[Value], list[str], list[str]]:
-    """The function's result for the id of each project of the account, and the ids of those that are missing, with warnings about them.
+    """The function's result for each of these projects, and the ids of those that are missing, with warnings about them.
 
-    C(query) is sent with each request for the list of projects.
+    Without C(project_ids), these are all projects of the account; C(query) is sent with each request for their list.
     """
-    found = list_projects(client, query=query, fields=Fields(["id"]))
-    ids = [project["id"] for project in found.items]
-    results, warnings = map_projects(ids, function, workers)
-    missing = found.unavailable_ids + [project_id for project_id in ids if project_id not in results]
-    return list(results.values()), missing, found.warnings + warnings
+    unavailable: list[str] = []
+    listed_warnings: list[str] = []
+    if project_ids is None:
+        found = list_projects(client, query=query, fields=Fields(["id"]))
+        project_ids, unavailable = [project["id"] for project in found.items], found.unavailable_ids
+        listed_warnings = found.warnings
+    results, warnings = map_projects(project_ids, function, workers)
+    missing = unavailable + [project_id for project_id in project_ids if project_id not in results]
+    return list(results.values()), missing, listed_warnings + warnings
 
 
 def map_projects(

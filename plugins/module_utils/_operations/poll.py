@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from .._http.client import Client
 from .._http.errors import NotFound, StatusError
-from .._http.session import LOCKED, UNAVAILABLE
+from .._http.message import LOCKED, UNAVAILABLE
 from .operations import PAGE_SIZE, Operation, get_operation, operation_pages
 
 MIN_PAGE_SIZE = 20

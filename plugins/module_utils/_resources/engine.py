@@ -17,8 +17,8 @@ from ansible.module_utils.common.dict_transformations import dict_merge
 from .._errors import ClouddbError, InvalidOption, Result, will_fail
 from .._http.client import NO_CONTENT, SUCCESS, Client
 from .._http.errors import RequestFailed, StatusError, UnexpectedResponse
+from .._http.message import LOCKED
 from .._http.response import Response
-from .._http.session import LOCKED
 from .._operations.operations import Operation
 from .._operations.status import ENDED, SUCCEEDED
 from .._operations.wait_failure import WaitFailed

@@ -10,7 +10,7 @@ from typing import Any
 
 from .._errors import InvalidOption
 from .._http.client import SUCCESS
-from .._http.session import REFUSED
+from .._http.message import REFUSED
 from .._lists import similar
 from .._options import as_text, query_parameters
 from .compare import contains, fields_of, has_values, selects

@@ -99,5 +99,9 @@ def test_hidden_source(service):
     service.ok("POST", f"{branch}/restore", json={"source_branch_id": default.rsplit("/", 1)[1]})
     assert {service.get(path).status_code for path in (default, f"{default}/roles")} == {404}
     assert service.get(branch).status_code == 200
+    child = {"branch": {"name": "child", "parent_id": default.rsplit("/", 1)[1]}}
+    assert service.request("POST", BRANCHES, json=child).status_code == 404
+    assert service.request("POST", BRANCHES, data="[" * 20_000).status_code == 400
     service.advance(30)
     assert service.get(default).status_code == 200
+    service.ok("POST", BRANCHES, json=child)

@@ -372,7 +372,7 @@ def test_summary():
     assert summary(0) == ["0 API keys, 0 projects, 0 operations"]
     assert summary(1) == [
         "2 API keys, 1 project, 1 operation",
-        "1 operation failed: start_compute of p (no 0)",
+        "1 operation failed: start_compute of p since 21 Nov 2026, 12:00 (no 0)",
         "1 project could not be listed by the service",
         "1 project is locked",
         "1 API key was never used",
@@ -380,7 +380,7 @@ def test_summary():
     ]
     assert summary(2) == [
         "4 API keys, 2 projects, 2 operations",
-        "2 operations failed: start_compute of p (no 0); start_compute of p (no 1)",
+        "2 operations failed: start_compute of p since 21 Nov 2026, 12:00 (no 0); start_compute of p since 21 Nov 2026, 11:00 (no 1)",
         "2 projects could not be listed by the service",
         "2 projects are locked",
         "2 API keys were never used",

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.clouddb.control.plugins.module_utils._http.errors import ServiceUnreachable, StatusError
-from ansible_collections.clouddb.control.plugins.module_utils._http.session import Request
+from ansible_collections.clouddb.control.plugins.module_utils._http.message import Request
 from ansible_collections.clouddb.control.plugins.module_utils._operations import progress as progress_file
 from ansible_collections.clouddb.control.plugins.module_utils._operations.status import FAILED, SUCCEEDED
 from ansible_collections.clouddb.control.plugins.module_utils._operations.wait import (
