@@ -398,7 +398,7 @@ def test_readme_lists_the_plugins_and_roles() -> None:
 PLUGINS = ROOT / "plugins"
 SHARED = {"_bare_key", "_clock", "_errors", "_files", "_options", "_patterns", "_secrets", "_timestamps", "_untrusted"}
 HTTP = {"_http", "_parallel"}
-DOMAIN = {"_keys", "_lists", "_operations", "_policy", "_projects", "_resources", "_rotation"}
+DOMAIN = {"_addresses", "_keys", "_lists", "_operations", "_policy", "_projects", "_resources", "_rotation"}
 MODULE_UTILS = {
     path.stem for path in (PLUGINS / "module_utils").iterdir() if path.name not in ("__init__.py", "__pycache__")
 }

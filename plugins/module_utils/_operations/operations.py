@@ -1,6 +1,6 @@
 # Copyright (c) clouddb.control contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Operations of the service: listing and selecting those of a project, or of the account (api.md, Operation). Keeps P1."""
+"""Operations of the service: listing, selecting and polling those of a project, or of the account (api.md, Operation). Keeps P1 and P4."""
 
 from __future__ import annotations
 
@@ -12,22 +12,35 @@ from typing import Any, Callable, NamedTuple, TypeVar
 
 from .._http.client import Client
 from .._http.errors import NotFound, StatusError
+from .._http.message import LOCKED, UNAVAILABLE
 from .._http.pages import Page, pages
 from .._http.response import Response
 from .._options import Fields
 from .._parallel import in_parallel
 from .._projects import list_projects
 from .._timestamps import BEGINNING, timestamp_of
-from .._untrusted import displayable, without_templates
+from .._untrusted import displayable, is_id, without_templates
 
 Value = TypeVar("Value")
 Operation = dict[str, Any]
 Summary = dict[str, Any]
 PAGE_SIZE = 100
+MIN_PAGE_SIZE = 20
+# Unfinished operations that are older are not waited for.
+LOOKBACK = timedelta(days=1)
+# How many of many a message names.
+MAX_NAMED = 10
 # Operations without a compute lack the first one, those that have not failed the second one.
 OPTIONAL_FIELDS = ("endpoint_id", "error")
 # Needed to sort operations and to count them.
 WORKING_FIELDS = ("created_at", "status", "action")
+
+
+class OperationRef(NamedTuple):
+    """Identifies one operation."""
+
+    project_id: str
+    id: str
 
 
 class Selection(NamedTuple):
@@ -167,6 +180,50 @@ def _result_or_none(function: Callable[[str], Value], argument: str) -> Value | 
         return function(argument)
     except NotFound:
         return None
+
+
+def poll_operations(client: Client, project_id: str, operation_ids: Sequence[str]) -> Iterator[Operation]:
+    """The current state of each of these operations of one project, yielded as it is fetched.
+
+    Several operations are read from the operation list, newest first, for as long as each page has one of them; the
+    rest are fetched one by one, in the given order. An error after which other requests may succeed is raised after the
+    other operations have been yielded, NotFound for an operation that does not exist before a transient one.
+    """
+    missing = dict.fromkeys(operation_ids)
+    errors: list[StatusError] = []
+    if len(missing) > 1:
+        page_size = min(PAGE_SIZE, max(MIN_PAGE_SIZE, 2 * len(missing)))
+        try:
+            for page in operation_pages(client, project_id, page_size):
+                found = [operation for operation in page.items if operation["id"] in missing]
+                for operation in found:
+                    del missing[operation["id"]]
+                yield from found
+                if not found or not missing:
+                    break
+        except StatusError as error:
+            if not _allows_other_requests(error):
+                raise
+            errors.append(error)
+    for operation_id in missing:
+        try:
+            yield get_operation(client, project_id, operation_id)
+        except StatusError as error:
+            if not (_allows_other_requests(error) or isinstance(error, NotFound)):
+                raise
+            errors.append(error)
+    if errors:
+        raise next((error for error in errors if not error.transient), errors[0])
+
+
+def _allows_other_requests(error: StatusError) -> bool:
+    """Whether requests for other operations may succeed at once; not if the service refuses requests for now."""
+    return error.transient and error.status not in (LOCKED, 429, UNAVAILABLE)
+
+
+def project_in_path(segments: Sequence[str]) -> str | None:
+    """The project that the path is about (api.md, GET /projects/{project_id}/operations); None without one."""
+    return segments[1] if len(segments) > 1 and segments[0] == "projects" and is_id(segments[1]) else None
 
 
 def summary(operations: Sequence[Operation]) -> Summary:

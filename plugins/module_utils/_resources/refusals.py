@@ -8,25 +8,26 @@ something has a remedy: in check mode, that is a warning.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from .._errors import ClouddbError, InvalidOption
 from .._http.client import Client
 from .._http.errors import RequestFailed
 from .._lists import list_resources, there_is_no
+from .._operations.operations import MAX_NAMED
 from .._untrusted import displayable
-from .goal import Find, Goal, Refusal, Resource, ResourceRequest
-from .lookup import MAX_NAMED, label_of
-from .state import ABSENT, DELETING, own_state
+from .goal import Find, Goal, Refusal, ResourceRequest
+from .state import ABSENT, DELETING, Resource, label_of, own_state
 
 
 def refusal_of(client: Client, goal: Goal, request: ResourceRequest, found: Resource | None) -> Refusal | None:
     """Why the values or the service's lists show that it refuses the goal's request; None if they do not, or cannot be fetched."""
-    if goal.refuses is None or goal.find is None or not goal.find.has_all_values:
+    if goal.kind is None or goal.find is None or not goal.find.has_all_values:
         return None
+    rule = RULES.get(request.action.path if request.action else "", RULES.get(goal.kind.plural))
     try:
-        return goal.refuses(client, goal.find, request, found)
+        return rule(client, goal.find, request, found) if rule else None
     except RequestFailed:
         return None
 
@@ -163,3 +164,13 @@ def _children(client: Client, find: Find, found: Resource | None) -> list[str]:
 
 def _name_of(branch: Mapping[str, Any]) -> str:
     return displayable(branch.get("name") or label_of(branch), 100)
+
+
+# By the path of an action, else by the list of the resource.
+RULES: Mapping[str, Callable[[Client, Find, ResourceRequest, Resource | None], Refusal | None]] = {
+    "restore": refusal_of_restore,
+    "branches": refusal_of_branch,
+    "endpoints": refusal_of_compute,
+    "databases": refusal_of_database,
+    "roles": refusal_of_user,
+}

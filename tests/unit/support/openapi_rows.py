@@ -85,7 +85,7 @@ def problems(kind: kinds.Kind, document: Described) -> list[str]:
         *identity,
         *changeable,
         *fixed,
-        *(name for each in kind.actions.values() for name in each.sets or ()),
+        *(name for each in kind.actions.values() for name in each.sets_fields or ()),
     ]
     requests: dict[str, list[tuple[Mapping[str, Any], list[str], bool]]] = {
         f"GET {listed}": [(document.response(f"GET {listed}"), [kind.plural], False)],
@@ -94,7 +94,7 @@ def problems(kind: kinds.Kind, document: Described) -> list[str]:
     # No option sets the id: such a resource is found, and not created.
     if "id" not in identity:
         body = document.body(f"POST {listed}")
-        parts = {name for part in kind.parts.values() for each in part.values() for name in each}
+        parts = {name for part in kind.beside_wrapper.values() for each in part.values() for name in each}
         fields = [*identity, *kind.fields.values()]
         requests[f"POST {listed}"] = [
             (body, [kind.wrapper, *sorted(parts)], True),

@@ -13,8 +13,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._http.client impor
 from ansible_collections.clouddb.control.plugins.module_utils._http.connection import Connection
 from ansible_collections.clouddb.control.plugins.module_utils._http.errors import StatusError
 from ansible_collections.clouddb.control.plugins.module_utils._operations.status import ENDED
-from ansible_collections.clouddb.control.plugins.module_utils._operations.wait_failure import WaitFailed
-from ansible_collections.clouddb.control.plugins.module_utils._operations.wait_state import MAX_SECONDS_UNKNOWN
+from ansible_collections.clouddb.control.plugins.module_utils._operations.wait import MAX_SECONDS_UNKNOWN, WaitFailed
 from ansible_collections.clouddb.control.plugins.modules import operation_wait
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
 from ansible_collections.clouddb.control.tests.unit.support.module_main import defaults_of
