@@ -29,6 +29,21 @@ SANDBOX_OPERATIONS = {
     for method in item
     if path.startswith(BASE_PATH)
 }
+# Bodies of requests for which the document has no example, by the end of their path
+BODIES: dict[str, Any] = {
+    "restore": {"name": "restored", "finalize_restore": True},
+    "finalize_restore": {"name": "kept"},
+    "backup_schedule": {"schedule": [{"frequency": "daily", "hour": 3, "retention_seconds": 86400}]},
+    "{snapshot_id}": {"snapshot": {"name": "release"}},
+}
+
+
+def branch_for(account: Account, path: str) -> dict[str, str]:
+    """The branch that a request of snapshots is possible for, if it is not just any."""
+    if path.endswith("/finalize_restore"):
+        restored = account.create("/projects/{project_id}/snapshots/{snapshot_id}/restore", {})
+        return {"branch_id": restored["branch"]["id"]}
+    return {"branch_id": account.parent_id} if path.endswith(("/snapshot", "/backup_schedule")) else {}
 
 # The README names them, and why.
 DROPPED_FIELDS = {
@@ -88,12 +103,15 @@ def test_example_request_gets_a_valid_response(account: Account, contract: Contr
     key = {"key_id": account.org_key_id} if "{org_id}" in operation.path else {}
     # A role that owns a database is not deleted.
     role = {"role_name": SPARE_ROLE} if name.startswith("DELETE") else {}
-    path = operation.path.format(**{**account.parameters, **key, **role})
+    path = operation.path.format(**{**account.parameters, **key, **role, **branch_for(account, operation.path)})
+    if path.endswith("/recover"):
+        account.sandbox.api("DELETE", path.removesuffix("/recover"))
+        account.sandbox.advance(60)
     query = {field: account.parameters[field] for field in query_parameters(operation) & account.parameters.keys()}
-    if operation.path.endswith("/restore"):
-        body = {"source_branch_id": account.parent_id}  # the document has no example
-    else:
-        body = contract.document.example_body(operation)
+    end = operation.path.rsplit("/", 1)[1]
+    body = BODIES[end] if name.startswith("P") and end in BODIES else contract.document.example_body(operation)
+    if operation.path.endswith("{branch_id}/restore"):
+        body = {"source_branch_id": account.parent_id}
     if body and "parent_id" in body.get("branch", {}):
         body = {"branch": {**body["branch"], "parent_id": account.parent_id}}
     if body and "branch_id" in body.get("endpoint", {}):

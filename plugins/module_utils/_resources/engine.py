@@ -25,7 +25,7 @@ from .._operations.wait import WaitFailed
 from .._operations.waiting import Waiting
 from .._timestamps import timestamp_of
 from .goal import ACT, CHANGE, CREATE, DELETE, ENSURE, Goal, Refusal, Resource, ResourceRequest, fill
-from .lookup import observe
+from .lookup import observe, with_part
 from .refusals import refusal_of
 from .state import (
     ABSENT,
@@ -78,6 +78,7 @@ class Engine:
         """
         task = self._task
         try:
+            known = with_part(self._waiting.bounded_client(), self._goal.first_request, known)
             return self._run(self._compared(Observation(PRESENT, known)) if known else self._observe())
         except WaitFailed as failure:
             known = task.known

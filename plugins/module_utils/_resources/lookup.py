@@ -64,6 +64,7 @@ def observe(task: Task) -> Observation:
     """The resource and its state. Raises what Client raises, and ClouddbError."""
     client, goal = task.waiting.bounded_client(), task.goal
     resource, warnings = _look_up(client, task)
+    resource = with_part(client, goal.first_request, resource)
     state = ABSENT if resource is None else own_state(resource)
     if state == ABSENT:
         resource = None
@@ -76,7 +77,7 @@ def observe(task: Task) -> Observation:
     # The operations about a resource may go on when it is gone.
     subject = resource or task.subject
     project_id = _project_of(goal, subject)
-    if task.has_waited or not (subject and project_id):
+    if task.has_waited or _has_no_operations(goal) or not (subject and project_id):
         return Observation(state, resource or None, [], warnings)
     about: list[Operation] = []
     with suppress(NotFound):  # of a project that was deleted
@@ -95,10 +96,12 @@ def _look_up(client: Client, task: Task) -> tuple[Resource | None, list[str]]:
         if not is_deletion and not task.has_waited and own_state(known or {}) == PRESENT:
             return known, []  # as the response has shown it a moment ago
         # Only a GET of its path shows that a resource is gone.
-        return _by_own_path(client, request, known or {}) or (None if is_deletion else known), []
+        return _by_own_path(client, goal, request, known or {}) or (None if is_deletion else known), []
     # Its own path does not lag, and has what the list leaves out, such as a shared project.
     named = goal.find.match if known is None else known
-    own = None if is_creation else _by_own_path(client, request, named)
+    if task.error and known and (successor := _successor(client, task, known)):
+        return successor, []
+    own = None if is_creation else _by_own_path(client, goal, request, named)
     if own and (known or contains(own, goal.find.match)):
         return own, []
     if own is not None and task.sent == DELETE and goal.kind:
@@ -113,16 +116,48 @@ def _look_up(client: Client, task: Task) -> tuple[Resource | None, list[str]]:
         return None, []
     change = goal.requests.get(CHANGE)
     if resource and change and not change.fields(resource).keys() <= resource.keys():
-        resource = _by_own_path(client, change, resource) or resource
+        resource = _by_own_path(client, goal, change, resource) or resource
     return resource, warnings
 
 
-def _by_own_path(client: Client, request: ResourceRequest, known: Mapping[str, Any]) -> Resource | None:
+def _has_no_operations(goal: Goal) -> bool:
+    """Whether none is about the resource: a recovery starts none, and those of snapshots are about their branches."""
+    action = goal.first_request.action
+    return bool((action and action.listed_with) or (goal.kind and goal.kind.creation))
+
+
+def _successor(client: Client, task: Task, known: Resource) -> Resource | None:
+    """The newest resource that shows that it has taken the place of this one; None if there is none, or none can."""
+    find, successor = task.goal.find, task.request.action.successor if task.request.action else {}
+    if not successor or find is None:
+        return None
+    match = {field: known.get(name) for field, name in successor.items()}
+    found = [
+        each
+        for each in list_checked(client, find.segments, find.field, find.query, None).items
+        if contains(each, match)
+    ]
+    return max(found, key=time_of_creation, default=None)
+
+
+def with_part(client: Client, request: ResourceRequest, resource: Resource | None) -> Resource | None:
+    """The resource with the fields of the part that the request is about, which GET of its path shows."""
+    if request.method != "PUT" or not request.action or not resource or not resource.get("id"):
+        return resource
+    return {**resource, **client.request("GET", fill(request.segments, resource)).object()}
+
+
+def _by_own_path(client: Client, goal: Goal, request: ResourceRequest, known: Mapping[str, Any]) -> Resource | None:
     """The resource with all its fields, none if it is gone; None if its path is unknown, has no GET, or shows something else."""
-    if not placeholders(request.segments) <= known.keys() or (request.method == "POST" and known.get("id") is None):
+    is_action = request.method == "POST" or request.action
+    if goal.kind and goal.kind.creation:
+        return None
+    if not placeholders(request.segments) <= known.keys() or (is_action and known.get("id") is None):
         return None
     segments = fill(request.segments, known)
-    if request.method == "POST":
+    if goal.find and goal.kind and is_action:
+        segments = (*goal.find.segments, str(known["id"]))
+    elif is_action:
         # The path of an action, such as branches/ID/restore, has the id of its resource.
         known_id = str(known["id"])
         segments = (*takewhile(lambda segment: segment != known_id, segments), known_id)
@@ -169,7 +204,12 @@ def find_resource(
         raise
     if find.segments == PROJECTS and not listed.names:
         require_organization(client, find.query)
-    return select(listed, alternatives, goal)
+    found = select(listed, alternatives, goal)
+    action = goal.first_request.action
+    if found[0] or not action or not action.listed_with:
+        return found
+    query = {**find.query, **action.listed_with}
+    return select(list_checked(client, find.segments, find.field, query, check), alternatives, goal)
 
 
 def require_array(response: Response, field: str | None) -> None:

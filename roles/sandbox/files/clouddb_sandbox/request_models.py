@@ -261,6 +261,39 @@ class BranchUpdateRequest(RequestModel):
     branch: BranchChanges
 
 
+class FinalizeRestoreRequest(RequestModel):
+    name: Name | None = Field(default=None, description="of the branch that is replaced")
+
+
+class SnapshotChanges(RequestModel):
+    """Fields that are missing stay as they are. A snapshot whose `expires_at` is null does not expire."""
+
+    name: Name | None = None
+    expires_at: Date | None = None
+
+
+class SnapshotUpdateRequest(RequestModel):
+    snapshot: SnapshotChanges
+
+
+class SnapshotRestoreRequest(RequestModel):
+    name: Name | None = None
+    target_branch_id: Id | None = None
+    finalize_restore: bool = False
+
+
+class BackupScheduleItem(RequestModel):
+    frequency: Literal["hourly", "daily", "weekly", "monthly", "yearly"]
+    hour: int | None = Field(default=None, ge=0, le=23)
+    day: int | None = Field(default=None, ge=1, le=31)
+    month: int | None = Field(default=None, ge=1, le=12)
+    retention_seconds: int | None = Field(default=None, ge=3600, le=MAX_INTEGER)
+
+
+class BackupSchedule(RequestModel):
+    schedule: list[BackupScheduleItem]
+
+
 class NewDatabase(RequestModel):
     name: NonEmptyString
     owner_name: NonEmptyString

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from .clock import SECOND
+
 DOCS = "https://neon.com/docs"
 
 REGIONS = {
@@ -30,6 +32,7 @@ MAX_ROLE_NAME_BYTES = 63
 MAX_AUTOSCALING_RANGE = 8
 MAX_AUTOSCALING_LIMIT = 16
 MAX_FIXED_SIZE = 56
+RECOVERY_WINDOW = 7 * 86400 * SECOND
 ACCOUNT_PATHS = ("/api_keys", "/users/me", "/regions")
 
 LOCKED = "project already has running conflicting operations, scheduling of new ones is prohibited"
@@ -202,6 +205,44 @@ RULES = (
         "permissions",
         "A project is shared with an email address. The response to a revocation has `revoked_at`",
         "document, `GrantPermissionToProjectRequest`, `ProjectPermission`",
+    ),
+    Rule(
+        "recovery_of_a_project",
+        "A deleted project can be recovered for seven days, with its branches, computes and passwords. `recoverable` lists such projects,"
+        " with `recoverable_until`",
+        "document, `DELETE /projects/{project_id}`, `POST /projects/{project_id}/recover`",
+    ),
+    Rule(
+        "recovery_of_a_branch",
+        "A deleted branch can be recovered for seven days, with its computes, which are idle. It no longer expires. `include_deleted` lists"
+        " such branches, with `recovery`; one deleted with `hard_delete` cannot be recovered",
+        "document, `DELETE …/branches/{branch_id}`, `POST …/branches/{branch_id}/recover`, `BranchRecoveryInfo`",
+    ),
+    Rule(
+        "snapshots_of_root_branches",
+        "Only a root branch has snapshots and a backup schedule. A snapshot may be of a time in its history, and expires in the future",
+        f"{DOCS}/guides/backup-restore; document, `POST …/branches/{{branch_id}}/snapshot`",
+    ),
+    Rule(
+        "changes_of_a_snapshot",
+        "The name and the expiration of a snapshot can be changed; null removes the expiration",
+        "@neon/sdk 6.1.2, `SnapshotUpdateRequest`; document, the same schema, without the expiration",
+    ),
+    Rule(
+        "restore_of_a_snapshot",
+        "A snapshot is restored to a new root branch. When that is finalized, it gets the name, computes, protection and schedule of its"
+        " target, which is renamed to `NAME (old)` and keeps its id, its children and its snapshots",
+        f"document, `POST …/snapshots/{{snapshot_id}}/restore`, `POST …/finalize_restore`; {DOCS}/guides/backup-restore",
+    ),
+    Rule(
+        "history_after_a_snapshot",
+        "A branch restored from a snapshot is not restored from its own history: `restore from snapshot on target branch is still ongoing`",
+        f"{DOCS}/guides/backup-restore#limitations",
+    ),
+    Rule(
+        "snapshots_limit",
+        "The limit of snapshots has the text `snapshots limit exceeded` and, as none is published, no `code`",
+        "recorded: five projects on the Free plan, September and October 2026",
     ),
     Rule(
         "usage",
