@@ -45,6 +45,7 @@ def branch_for(account: Account, path: str) -> dict[str, str]:
         return {"branch_id": restored["branch"]["id"]}
     return {"branch_id": account.parent_id} if path.endswith(("/snapshot", "/backup_schedule")) else {}
 
+
 # The README names them, and why.
 DROPPED_FIELDS = {
     "POST /projects project.branch.annotations",
