@@ -36,7 +36,7 @@ def test_a_limit_is_a_number_of_a_field(limits: dict[str, object]) -> None:
     with pytest.raises(InvalidOption) as error:
         checked_limits(limits)
     assert error.value.details == {"option": "limits"}
-    assert checked_limits({"written_data_bytes": 0}) == {"written_data_bytes": 0}
+    assert checked_limits({"written_data_bytes": 0.5}) == {"written_data_bytes": 0.5}
 
 
 def test_only_what_is_over_its_limit() -> None:
@@ -45,5 +45,6 @@ def test_only_what_is_over_its_limit() -> None:
     assert over_limits([project], {"written_data_bytes": 0}) == [
         {"id": "p", "name": "shop", "field": "written_data_bytes", "used": 3, "limit": 0}
     ]
-    with pytest.raises(InvalidOption):
+    with pytest.raises(InvalidOption) as error:
         over_limits([project], {"data_transfer_bytes": 1})
+    assert error.value.details == {"option": "limits"}
