@@ -363,7 +363,7 @@ def test_without_a_project_the_pauses_grow_up_to_the_interval(
     sandbox.fault("status", status=423, method="POST", times=21)
     assert task(client, "POST", wait=False, **CREATE_PROJECT)["status"] == 201
     assert {line for line in sandbox.sent() if line.startswith("GET")} == {"GET /projects"}
-    assert clock.pauses == pytest.approx([*[0.2] * 4, *(0.2 * 1.25**poll for poll in range(15)), 5.0, 5.0])
+    assert clock.pauses == pytest.approx([*(0.4 * 1.25**poll for poll in range(12)), *[5.0] * 9])
 
 
 def test_the_last_pause_ends_at_the_deadline(sandbox: Sandbox, client: Client, clock: FakeClock) -> None:
@@ -404,7 +404,7 @@ def test_a_project_whose_operations_cannot_be_listed_is_tried_again(
     sandbox.fault("status", status=423, method="PATCH", times=2)
     sandbox.fault("status", status=404, method="GET", path=f"/projects/{SHOP}/operations", times=None)
     assert task(client, "PATCH", wait=False, **RENAME)["status"] == 200
-    assert clock.pauses == pytest.approx([0.2, 0.2])
+    assert clock.pauses == pytest.approx([0.4, 0.5])
 
 
 def test_another_error_of_the_list_ends_the_task(sandbox: Sandbox, client: Client) -> None:

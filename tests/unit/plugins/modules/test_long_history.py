@@ -20,6 +20,7 @@ def seed() -> dict[str, Any]:
 
 
 def test_operations_of_others_are_read_for_a_day_and_not_further(sandbox: Sandbox, client: Client) -> None:
+    sandbox.fault("page_limit", items=100, times=None)
     sandbox.fault("rewrite", path="*/operations", times=None, set={"operations.*.branch_id": "br-other-12345678"})
     task(client, module="branch", name="main", check_mode=True)
     assert sandbox.sent().count(f"GET /projects/{SHOP}/operations") == 15
