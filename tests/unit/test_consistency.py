@@ -311,6 +311,12 @@ def test_workflows_cover_every_supported_version() -> None:
     assert pythons(jobs["nightly"]["targets"]) == set(TARGET_PYTHON)
 
 
+def test_a_release_is_built_after_the_tests_of_a_pull_request() -> None:
+    jobs = read_yaml(".github/workflows/release.yml")["jobs"]
+    assert (jobs["tests"]["uses"], jobs["tarball"]["needs"]) == ("./.github/workflows/test.yml", "tests")
+    assert "workflow_call" in read_yaml(".github/workflows/test.yml")[True]  # YAML 1.1 reads "on" so
+
+
 def test_workflows_name_the_commits_of_actions() -> None:
     """The owner of an action can move its tags."""
     lines = [

@@ -12,9 +12,9 @@ from typing import Any, Callable, NamedTuple, TypeVar
 
 from .._http.client import Client
 from .._http.errors import NotFound, StatusError
+from .._http.message import LOCKED, UNAVAILABLE
 from .._http.pages import Page, pages
 from .._http.response import Response
-from .._http.session import LOCKED, UNAVAILABLE
 from .._options import Fields
 from .._parallel import in_parallel
 from .._projects import list_projects
@@ -24,8 +24,8 @@ from .._untrusted import displayable, is_id, without_templates
 Value = TypeVar("Value")
 Operation = dict[str, Any]
 Summary = dict[str, Any]
-PAGE_SIZE = 100
-MIN_PAGE_SIZE = 20
+# Of a list that is read for the operations of a poll.
+MIN_POLLED, MAX_POLLED = 20, 100
 # Unfinished operations that are older are not waited for.
 LOOKBACK = timedelta(days=1)
 # How many of many a message names.
@@ -96,7 +96,7 @@ def list_operations(
     client: Client,
     project_id: str,
     selection: Selection,
-    page_size: int | None = PAGE_SIZE,
+    page_size: int | None = None,
     fields: Fields | None = None,
 ) -> list[Operation]:
     """A project's selected operations, newest first. They keep WORKING_FIELDS, whatever C(fields) says.
@@ -192,7 +192,7 @@ def poll_operations(client: Client, project_id: str, operation_ids: Sequence[str
     missing = dict.fromkeys(operation_ids)
     errors: list[StatusError] = []
     if len(missing) > 1:
-        page_size = min(PAGE_SIZE, max(MIN_PAGE_SIZE, 2 * len(missing)))
+        page_size = min(MAX_POLLED, max(MIN_POLLED, 2 * len(missing)))
         try:
             for page in operation_pages(client, project_id, page_size):
                 found = [operation for operation in page.items if operation["id"] in missing]
@@ -249,17 +249,25 @@ def summed(summaries: Iterable[Summary]) -> Summary:
 
 
 def map_account(
-    client: Client, function: Callable[[str], Value], workers: int, query: Mapping[str, Any] | None
+    client: Client,
+    function: Callable[[str], Value],
+    workers: int,
+    query: Mapping[str, Any] | None,
+    project_ids: Sequence[str] | None = None,
 ) -> tuple[list[Value], list[str], list[str]]:
-    """The function's result for the id of each project of the account, and the ids of those that are missing, with warnings about them.
+    """The function's result for each of these projects, and the ids of those that are missing, with warnings about them.
 
-    C(query) is sent with each request for the list of projects.
+    Without C(project_ids), these are all projects of the account; C(query) is sent with each request for their list.
     """
-    found = list_projects(client, query=query, fields=Fields(["id"]))
-    ids = [project["id"] for project in found.items]
-    results, warnings = map_projects(ids, function, workers)
-    missing = found.unavailable_ids + [project_id for project_id in ids if project_id not in results]
-    return list(results.values()), missing, found.warnings + warnings
+    unavailable: list[str] = []
+    listed_warnings: list[str] = []
+    if project_ids is None:
+        found = list_projects(client, query=query, fields=Fields(["id"]))
+        project_ids, unavailable = [project["id"] for project in found.items], found.unavailable_ids
+        listed_warnings = found.warnings
+    results, warnings = map_projects(project_ids, function, workers)
+    missing = unavailable + [project_id for project_id in project_ids if project_id not in results]
+    return list(results.values()), missing, listed_warnings + warnings
 
 
 def map_projects(

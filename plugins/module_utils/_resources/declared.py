@@ -29,11 +29,10 @@ STATE_OPTIONS: dict[str, dict[str, Any]] = {
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
     **ACTION_OPTIONS,
 }
+RECOVERABLE = {"state": {**STATE_OPTIONS["state"], "choices": ["present", "absent", "recovered"]}}
 
 # In an option with a time, what removes it.
 NEVER = "never"
-# As the published API document bounds C(expires_at).
-LONGEST_LIFE = timedelta(days=30)
 # For so long, one of several resources of a name may be about to be deleted by the host that has created it.
 RIVALS = timedelta(minutes=1)
 
@@ -142,10 +141,10 @@ def _goals(
         return [deletion(kind, find, params, params["wait"])]
     for option, value in values.items():
         if isinstance(value, (datetime, timedelta)):
-            values[option] = _time(option, value, now, is_future=option in kind.changeable)
+            values[option] = _time(kind, option, value, now)
     if action := kind.actions.get(params["state"]):
         return [_action(kind, find, action, values, params)]
-    actions = [action for option, action in kind.actions.items() if params.get(option)]
+    actions = [action for option, action in kind.actions.items() if params.get(option) not in (None, False)]
     return [_ensure(kind, find, values, params), *(_action(kind, find, each, values, params) for each in actions)]
 
 
@@ -156,9 +155,8 @@ def _ids(
     ids = {}
     for option in kind.references:
         # A deletion does not depend on a parent. Without a value, the branch of a compute is the default one.
-        is_needed = (
-            not params.get("id") if option in kind.identity else params.get(option) and params["state"] != "absent"
-        )
+        is_given = params.get(option) or f"{{{option}}}" in kind.creation
+        is_needed = not params.get("id") if option in kind.identity else is_given and params["state"] != "absent"
         if is_needed:
             ids[option] = branch_id_from(params[option], client, segments[1], may_be_missing, option)
     return ids
@@ -173,6 +171,9 @@ def _ensure(kind: Kind, find: Find, values: Mapping[str, Any], params: Mapping[s
     beside = {name: part for option, each in kind.beside_wrapper.items() for name, part in each[values[option]].items()}
     body = {kind.wrapper: {**find.match, **created}, **beside}
     create = ResourceRequest("POST", find.segments, body, wrapper=kind.wrapper)
+    if kind.creation:
+        segments = _filled(find.segments, kind.creation, values)
+        create = create._replace(segments=segments, body=None, query=body[kind.wrapper])
     change = ResourceRequest("PATCH", path_of_item(kind, find.segments), changes, wrapper=kind.wrapper)
     is_selected_only = bool(values.get("id") or values.get("new_name"))
     return Goal(
@@ -189,14 +190,22 @@ def _ensure(kind: Kind, find: Find, values: Mapping[str, Any], params: Mapping[s
 def _action(kind: Kind, find: Find, action: Action, values: Mapping[str, Any], params: Mapping[str, Any]) -> Goal:
     """The goal that the action has been carried out."""
     given = {field: values[option] for option, field in action.fields.items() if values.get(option) is not None}
-    segments = (*path_of_item(kind, find.segments), action.path)
-    request = ResourceRequest("POST", segments, given or None, action=action)
+    if action.method == "PUT":
+        action = action._replace(sets_fields=given)
+    place = _filled(find.segments, action.below, values) if action.below else path_of_item(kind, find.segments)
+    request = ResourceRequest(action.method, (*place, action.path), given or None, action=action, wrapper=kind.wrapper)
     intent = ACT if action.sets_fields is None else CHANGE
     return Goal(intent, {intent: request}, find, values["wait"], kind, params)
 
 
-def _time(option: str, value: datetime | timedelta, now: datetime, is_future: bool) -> str:
+def _filled(segments: Sequence[str], path: Sequence[str], values: Mapping[str, Any]) -> tuple[str, ...]:
+    """A path in the project of C(segments), with options in braces."""
+    return (*segments[:2], *(each.format(**values) if each.startswith("{") else each for each in path))
+
+
+def _time(kind: Kind, option: str, value: datetime | timedelta, now: datetime) -> str:
     """The time in this option, or that of the age in it, as the service takes it. Raises InvalidOption for the wrong side of C(now)."""
+    is_future = option in kind.changeable
     try:
         age = value if isinstance(value, timedelta) else timedelta(0)
         time = value if isinstance(value, datetime) else now.replace(microsecond=0) + (age if is_future else -age)
@@ -205,9 +214,9 @@ def _time(option: str, value: datetime | timedelta, now: datetime, is_future: bo
     if (time <= now) == is_future:
         side = "future" if is_future else "past"
         raise InvalidOption(option, f"must be in the {side}, and it is {now:%Y-%m-%dT%H:%M:%SZ} now")
-    if is_future and time > now + LONGEST_LIFE:
+    if is_future and kind.longest_life and time > now + kind.longest_life:
         raise InvalidOption(
-            option, f"must be at most {LONGEST_LIFE.days} days ahead, and it is {now:%Y-%m-%dT%H:%M:%SZ} now"
+            option, f"must be at most {kind.longest_life.days} days ahead, and it is {now:%Y-%m-%dT%H:%M:%SZ} now"
         )
     return time.isoformat().replace("+00:00", "Z")
 

@@ -17,15 +17,15 @@ from ansible.module_utils.common.dict_transformations import dict_merge
 from .._errors import ClouddbError, Result, will_fail
 from .._http.client import NO_CONTENT, SUCCESS, Client
 from .._http.errors import RequestFailed, StatusError, UnexpectedResponse
+from .._http.message import LOCKED
 from .._http.response import Response
-from .._http.session import LOCKED
 from .._operations.operations import Operation
 from .._operations.status import SUCCEEDED
 from .._operations.wait import WaitFailed
 from .._operations.waiting import Waiting
 from .._timestamps import timestamp_of
 from .goal import ACT, CHANGE, CREATE, DELETE, ENSURE, Goal, Refusal, Resource, ResourceRequest, fill
-from .lookup import observe
+from .lookup import observe, with_part
 from .refusals import refusal_of
 from .state import (
     ABSENT,
@@ -78,6 +78,7 @@ class Engine:
         """
         task = self._task
         try:
+            known = with_part(self._waiting.bounded_client(), self._goal.first_request, known)
             return self._run(self._compared(Observation(PRESENT, known)) if known else self._observe())
         except WaitFailed as failure:
             known = task.known

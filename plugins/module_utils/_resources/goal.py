@@ -42,7 +42,8 @@ class Find(NamedTuple):
 class ResourceRequest(NamedTuple):
     """A request about a resource; C(accept) has the statuses that are no failure.
 
-    It is that of an C(action), or has the fields of the resource in C(wrapper) of its body (None: in any wrapper).
+    Its response has the resource in C(wrapper). It is that of an C(action), or has the fields of the resource in C(wrapper) of its body (None: in any wrapper), without a body in
+    its query.
     """
 
     method: str
@@ -68,7 +69,9 @@ class ResourceRequest(NamedTuple):
         """The fields of the resource that it sets, by their names there."""
         if self.action:
             return {**(self.action.sets_fields or {})}
-        return {**(self.body or {}).get(self.wrapper, {})} if self.wrapper else fields_of(self.body, found)
+        if self.wrapper:
+            return {**(self.query if self.body is None else self.body[self.wrapper])}
+        return fields_of(self.body, found)
 
     def differing(self, found: Mapping[str, Any]) -> list[str]:
         """The names of the fields whose values the resource does not have."""
@@ -94,6 +97,8 @@ class ResourceRequest(NamedTuple):
         """The resource that a response shows: C(branch) for a path with C(branches), or the response itself if it has an id."""
         if not isinstance(json, dict):
             return None
+        if self.wrapper and isinstance(json.get(self.wrapper), dict):
+            return dict(json[self.wrapper])
         for segment in reversed(self.segments):
             for name, value in json.items():
                 if isinstance(value, dict) and segment.startswith(name):
@@ -199,7 +204,7 @@ class Goal(NamedTuple):
             if name not in body and found.get(field) is None:
                 raise InvalidOption(self.option_of(name), lacking.format(name=displayable(found.get("name"), 100)))
             body.setdefault(name, found.get(field))
-        if request.wrapper:
+        if request.wrapper in body:
             kept = self._kept_times(found)
             body[request.wrapper] = {name: value for name, value in body[request.wrapper].items() if name not in kept}
         return request._replace(body=body) if body else request

@@ -9,6 +9,7 @@ only list resources load this file and not the engine.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import Any, NamedTuple
 
 from .._errors import Result, will_fail
@@ -19,14 +20,22 @@ from .._projects import branch_id_from, checked_query, project_id_from
 
 
 class Action(NamedTuple):
-    """A request about a resource, POST C(path) below that of the resource, with a body of C(fields) by option.
+    """A request about a resource, C(method) C(path) below that of the resource, with a body of C(fields) by option.
 
     C(defaults) are the fields of the resource whose values these fields have without the option, each with the error if it has
     none. C(sets_fields) are the fields that show that the action is not needed, or has been carried out. Without them, each task
     carries it out, and only a time in C(evidence) that has changed shows that it was.
+
+    Instead of the resource, the request may be below C(below), a path in the project with options in braces. After it, the resource
+    that has the fields C(successor), by fields of the one before, takes the place of that. C(listed_with) are query parameters with
+    which lists have resources that lack C(sets_fields). If it is a part of the resource with a path of its own (PUT), GET shows the fields.
     """
 
     path: str
+    method: str = "POST"
+    below: tuple[str, ...] = ()
+    successor: Mapping[str, str] = {}
+    listed_with: Mapping[str, Any] = {}
     sets_fields: Mapping[str, Any] | None = None
     fields: Mapping[str, str] = {}
     defaults: Mapping[str, tuple[str, str]] = {}
@@ -42,7 +51,8 @@ class Kind(NamedTuple):
     C(problems) are errors by option, with options in braces: an option of C(identity) without such a resource, and a fixed field
     with another value. C(beside_wrapper) are further fields of the body that creates it, by option and its value. C(actions) are
     further requests, by the value of C(state) or the option that asks for them. Several resources may have the same C(identity)
-    unless C(is_unique).
+    unless C(is_unique). Without C(creation), a path in the project with options in braces, it is created in its list; with it, the
+    fields are query parameters, and its path has no GET. C(longest_life) is how far ahead a time may be that it has.
     """
 
     plural: str
@@ -59,6 +69,8 @@ class Kind(NamedTuple):
     actions: Mapping[str, Action] = {}
     problems: Mapping[str, str] = {}
     is_unique: bool = True
+    creation: tuple[str, ...] = ()
+    longest_life: timedelta | None = None
 
     @property
     def fields(self) -> dict[str, str]:
@@ -78,6 +90,7 @@ PROJECT = Kind(
     },
     fixed={"region_id": "region_id", "pg_version": "pg_version", "org_id": "org_id"},
     initial={"first_branch": "branch"},
+    actions={"recovered": Action("recover", sets_fields={"deleted_at": None}, listed_with={"recoverable": True})},
     is_unique=False,
 )
 BRANCH = Kind(
@@ -95,7 +108,13 @@ BRANCH = Kind(
     references=("parent",),
     # Without the field, some services create a compute, and others none.
     beside_wrapper={"compute": {True: {"endpoints": [{"type": "read_write"}]}, False: {"endpoints": []}}},
-    actions={"default": Action("set_as_default", sets_fields={"default": True})},
+    actions={
+        "default": Action("set_as_default", sets_fields={"default": True}),
+        "backup_schedule": Action("backup_schedule", "PUT", fields={"backup_schedule": "schedule"}),
+        "recovered": Action("recover", sets_fields={"recovery": None}, listed_with={"include_deleted": True}),
+    },
+    # As the published API document bounds it.
+    longest_life=timedelta(days=30),
 )
 BRANCH_RESTORE = Kind(
     plural="branches",
@@ -121,7 +140,15 @@ BRANCH_RESTORE = Kind(
                 )
             },
             evidence=("last_reset_at",),
-        )
+        ),
+        "snapshot restored": Action(
+            "restore",
+            below=("snapshots", "{snapshot}"),
+            fields={"finalize": "finalize_restore"},
+            defaults={"target_branch_id": ("id", "")},
+            successor={"restored_as": "id"},
+            evidence=("created_at",),
+        ),
     },
 )
 COMPUTE = Kind(
@@ -162,6 +189,17 @@ DATABASE_USER = Kind(
     parents=("project", "branch"),
     actions={"reset_password": Action("reset_password", evidence=("updated_at",))},
 )
+SNAPSHOT = Kind(
+    plural="snapshots",
+    wrapper="snapshot",
+    result="snapshot",
+    parents=("project",),
+    creation=("branches", "{branch}", "snapshot"),
+    changeable={"expires_at": "expires_at"},
+    initial={"timestamp": "timestamp", "lsn": "lsn"},
+    references=("branch",),
+    is_unique=False,
+)
 
 
 def info(kind: Kind, name: str, params: Mapping[str, Any], client: Client, check_mode: bool) -> Result:
@@ -178,7 +216,7 @@ def info(kind: Kind, name: str, params: Mapping[str, Any], client: Client, check
     items = list_resources(client, segments, kind.plural, query).items if is_created else []
     return {
         "changed": False,
-        name: [each for each in items if branch_id in (None, each.get("branch_id"))],
+        name: [each for each in items if branch_id in (None, each.get("branch_id"), each.get("source_branch_id"))],
         "warnings": not_created(params, segments, ids),
     }
 

@@ -19,7 +19,6 @@ from .._lists import Listed, list_checked, search_named
 from .._operations.operations import (
     LOOKBACK,
     MAX_NAMED,
-    PAGE_SIZE,
     Operation,
     operation_pages,
     project_in_path,
@@ -65,6 +64,7 @@ def observe(task: Task) -> Observation:
     """The resource and its state. Raises what Client raises, and ClouddbError."""
     client, goal = task.waiting.bounded_client(), task.goal
     resource, warnings = _look_up(client, task)
+    resource = with_part(client, goal.first_request, resource)
     state = ABSENT if resource is None else own_state(resource)
     if state == ABSENT:
         resource = None
@@ -77,7 +77,7 @@ def observe(task: Task) -> Observation:
     # The operations about a resource may go on when it is gone.
     subject = resource or task.subject
     project_id = _project_of(goal, subject)
-    if task.has_waited or not (subject and project_id):
+    if task.has_waited or _has_no_operations(goal) or not (subject and project_id):
         return Observation(state, resource or None, [], warnings)
     about: list[Operation] = []
     with suppress(NotFound):  # of a project that was deleted
@@ -96,32 +96,68 @@ def _look_up(client: Client, task: Task) -> tuple[Resource | None, list[str]]:
         if not is_deletion and not task.has_waited and own_state(known or {}) == PRESENT:
             return known, []  # as the response has shown it a moment ago
         # Only a GET of its path shows that a resource is gone.
-        return _by_own_path(client, request, known or {}) or (None if is_deletion else known), []
+        return _by_own_path(client, goal, request, known or {}) or (None if is_deletion else known), []
     # Its own path does not lag, and has what the list leaves out, such as a shared project.
     named = goal.find.match if known is None else known
-    own = None if is_creation else _by_own_path(client, request, named)
+    if task.error and known and (successor := _successor(client, task, known)):
+        return successor, []
+    own = None if is_creation else _by_own_path(client, goal, request, named)
     if own and (known or contains(own, goal.find.match)):
         return own, []
     if own is not None and task.sent == DELETE and goal.kind:
         return None, []  # the published API document has the path of each kind
     try:
-        resource, warnings = find_resource(client, goal, known, is_creation)
+        # The service refuses a second one of this name, so that its search is enough before the creation.
+        or_all = bool(task.sent or not (is_creation and goal.kind and goal.kind.is_unique))
+        resource, warnings = find_resource(client, goal, known, is_creation, or_all)
     except StatusError as error:
         if own is None or error.status not in LIST_REFUSED:
             raise
         return None, []
     change = goal.requests.get(CHANGE)
     if resource and change and not change.fields(resource).keys() <= resource.keys():
-        resource = _by_own_path(client, change, resource) or resource
+        resource = _by_own_path(client, goal, change, resource) or resource
     return resource, warnings
 
 
-def _by_own_path(client: Client, request: ResourceRequest, known: Mapping[str, Any]) -> Resource | None:
+def _has_no_operations(goal: Goal) -> bool:
+    """Whether none is about the resource: a recovery starts none, and those of snapshots are about their branches."""
+    action = goal.first_request.action
+    return bool((action and action.listed_with) or (goal.kind and goal.kind.creation))
+
+
+def _successor(client: Client, task: Task, known: Resource) -> Resource | None:
+    """The newest resource that shows that it has taken the place of this one; None if there is none, or none can."""
+    find, successor = task.goal.find, task.request.action.successor if task.request.action else {}
+    if not successor or find is None:
+        return None
+    match = {field: known.get(name) for field, name in successor.items()}
+    found = [
+        each
+        for each in list_checked(client, find.segments, find.field, find.query, None).items
+        if contains(each, match)
+    ]
+    return max(found, key=time_of_creation, default=None)
+
+
+def with_part(client: Client, request: ResourceRequest, resource: Resource | None) -> Resource | None:
+    """The resource with the fields of the part that the request is about, which GET of its path shows."""
+    if request.method != "PUT" or not request.action or not resource or not resource.get("id"):
+        return resource
+    return {**resource, **client.request("GET", fill(request.segments, resource)).object()}
+
+
+def _by_own_path(client: Client, goal: Goal, request: ResourceRequest, known: Mapping[str, Any]) -> Resource | None:
     """The resource with all its fields, none if it is gone; None if its path is unknown, has no GET, or shows something else."""
-    if not placeholders(request.segments) <= known.keys() or (request.method == "POST" and known.get("id") is None):
+    is_action = request.method == "POST" or request.action
+    if goal.kind and goal.kind.creation:
+        return None
+    if not placeholders(request.segments) <= known.keys() or (is_action and known.get("id") is None):
         return None
     segments = fill(request.segments, known)
-    if request.method == "POST":
+    if goal.find and goal.kind and is_action:
+        segments = (*goal.find.segments, str(known["id"]))
+    elif is_action:
         # The path of an action, such as branches/ID/restore, has the id of its resource.
         known_id = str(known["id"])
         segments = (*takewhile(lambda segment: segment != known_id, segments), known_id)
@@ -135,12 +171,12 @@ def _by_own_path(client: Client, request: ResourceRequest, known: Mapping[str, A
 
 
 def find_resource(
-    client: Client, goal: Goal, known: Resource | None = None, is_creation: bool = False
+    client: Client, goal: Goal, known: Resource | None = None, is_creation: bool = False, or_all: bool = True
 ) -> tuple[Resource | None, list[str]]:
     """The resource of the goal: by its id once that is C(known), until then the one that C(find) of the goal selects, if it has one.
 
-    It is also found by the values that a change gives it, because an earlier run may have made it. Raises what Client and
-    select() raise.
+    It is also found by the values that a change gives it, because an earlier run may have made it. C(or_all) is that of
+    search_named(). Raises what Client and select() raise.
     """
     find, known_id = goal.find, (known or {}).get("id")
     if find is None:
@@ -158,7 +194,7 @@ def find_resource(
     is_named = isinstance(text, (str, int)) and not isinstance(text, bool)
     try:
         listed = (
-            search_named(client, find.segments, find.field, str(text), find.query, check)
+            search_named(client, find.segments, find.field, str(text), find.query, check, or_all=or_all)
             if is_named
             else list_checked(client, find.segments, find.field, find.query, check)
         )
@@ -168,7 +204,12 @@ def find_resource(
         raise
     if find.segments == PROJECTS and not listed.names:
         require_organization(client, find.query)
-    return select(listed, alternatives, goal)
+    found = select(listed, alternatives, goal)
+    action = goal.first_request.action
+    if found[0] or not action or not action.listed_with:
+        return found
+    query = {**find.query, **action.listed_with}
+    return select(list_checked(client, find.segments, find.field, query, check), alternatives, goal)
 
 
 def require_array(response: Response, field: str | None) -> None:
@@ -218,7 +259,7 @@ def _operations_about(client: Client, resource: Resource, project_id: str) -> li
     about: list[Operation] = []
     scanned = 0
     oldest = time_of_creation(resource) - BEFORE_CREATION
-    for page in operation_pages(client, project_id, PAGE_SIZE):
+    for page in operation_pages(client, project_id, page_size=None):
         now = client.service_now()
         for operation in page.items:
             if time_of_creation(operation, now) < oldest:

@@ -38,8 +38,9 @@ def refusal_of_branch(client: Client, find: Find, request: ResourceRequest, foun
     after = {**(found or {}), **fields}
     if request.method == "DELETE":
         return _refusal_to_delete(client, find, found)
-    if found is None and fields.get("parent_id"):
-        return _refusal_of_parent(client, find, fields["parent_id"])
+    parent_id = fields.get("parent_id") if found is None else None
+    if parent_id and (refusal := _refusal_of_parent(client, find, parent_id)):
+        return refusal
     if found and (others := _named(client, find, fields.get("name"), found)):
         problem = f"there is another branch of this name, {label_of(others[0])}. Set another name, or rename or delete this branch"
         return Refusal(InvalidOption("new_name", problem))
@@ -79,6 +80,8 @@ def _refusal_to_delete(client: Client, find: Find, found: Resource | None) -> Re
 def refusal_of_restore(client: Client, find: Find, request: ResourceRequest, found: Resource | None) -> Refusal | None:
     """Why a branch cannot be restored from this source, or not without another name for its present state."""
     fields, own_id = request.body or {}, (found or find.match)["id"]
+    if request.action and request.action.successor:
+        return None
     kept_as = fields.get("preserve_under_name")
     is_own = fields.get("source_branch_id") == own_id
     if found and found.get("protected"):
@@ -86,6 +89,9 @@ def refusal_of_restore(client: Client, find: Find, request: ResourceRequest, fou
         return Refusal(ClouddbError("refused", problem))
     if is_own and not {"source_timestamp", "source_lsn"} & fields.keys():
         return Refusal(InvalidOption("source", "is the branch itself. Set timestamp or lsn, or another source"))
+    if is_own and (found or {}).get("restored_from"):
+        problem = "is the branch itself, which was restored from a snapshot, so that its own history cannot be restored. Set another source"
+        return Refusal(InvalidOption("source", problem))
     if is_own and not kept_as:
         return Refusal(InvalidOption("preserve_as", "is required to restore a branch from its own history"))
     if _named(client, find, kept_as):
@@ -152,6 +158,24 @@ def refusal_of_user(client: Client, find: Find, request: ResourceRequest, found:
     return Refusal(ClouddbError("refused", problem), "does so") if owned else None
 
 
+def refusal_of_snapshot(client: Client, find: Find, request: ResourceRequest, found: Resource | None) -> Refusal | None:
+    """Why there can be no snapshot of a branch: it is not a root branch."""
+    if request.method != "POST" or found:
+        return None
+    branch = client.get(*request.segments[:-1]).object("branch")
+    return _refusal_of_child(branch, "branch", "snapshots")
+
+
+def refusal_of_schedule(client: Client, find: Find, request: ResourceRequest, found: Resource | None) -> Refusal | None:
+    """Why a branch can have no backup schedule: it is not a root branch."""
+    return _refusal_of_child(found or {}, "backup_schedule", "a backup schedule")
+
+
+def _refusal_of_child(branch: Mapping[str, Any], option: str, what: str) -> Refusal | None:
+    problem = f"branch {_name_of(branch)} cannot have {what}, because it is not a root branch: it has a parent"
+    return Refusal(InvalidOption(option, problem)) if branch.get("parent_id") else None
+
+
 def reason_to_keep(branch: Mapping[str, Any]) -> str:
     """Why the branch cannot be deleted, even without children; empty if it can be."""
     if branch.get("default"):
@@ -190,6 +214,8 @@ def _name_of(branch: Mapping[str, Any]) -> str:
 RULES: Mapping[str, Callable[[Client, Find, ResourceRequest, Resource | None], Refusal | None]] = {
     "restore": refusal_of_restore,
     "projects": refusal_of_project,
+    "backup_schedule": refusal_of_schedule,
+    "snapshots": refusal_of_snapshot,
     "branches": refusal_of_branch,
     "endpoints": refusal_of_compute,
     "databases": refusal_of_database,

@@ -14,9 +14,9 @@ from typing import Any
 from .._errors import InvalidOption, Result, will_fail
 from .._http.client import SUCCESS, Client
 from .._http.errors import NotFound
+from .._http.message import REFUSED
 from .._http.pages import first_page
 from .._http.response import Response
-from .._http.session import REFUSED
 from .._lists import list_resources, similar
 from .._options import as_text, query_parameters
 from .goal import (

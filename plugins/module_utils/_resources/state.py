@@ -40,6 +40,8 @@ CHECK = "check_availability"
 PROJECT_ACTIONS = frozenset({"create_timeline", "delete_tenant"})
 # Operations of one request are not created at the same moment.
 SAME_REQUEST = timedelta(seconds=10)
+# For so long after a deletion, lists may still show what is gone. What is shown later was recovered.
+LAG = timedelta(minutes=1)
 # As in JSON. Python also takes 1_000, 017 and nan for numbers.
 _NUMBER = re.compile(r"-?(0|[1-9]\d{0,99})(\.\d{1,99})?([eE][+-]?\d{1,3})?", re.ASCII)
 
@@ -107,20 +109,28 @@ def state_and_reasons(
     ]
     created = [time_of_creation(each) for each in about if acts_on_whole(each, "create", resource)]
     deletions = [
-        each for each in about if acts_on_whole(each, "delete", resource) and not is_of_restore(each, resource, created)
+        each
+        for each in about
+        if acts_on_whole(each, "delete", resource)
+        and not is_of_restore(each, resource, created)
+        and not (each["status"] in SUCCEEDED and now - _time_of_end(each) > LAG)
     ]
     if state == DELETING or any(operation["status"] not in FAILED for operation in deletions):
         return DELETING, [each for each in about if each in started or (each in deletions and each in unfinished)]
     for operation in about:
         if is_failed_creation(operation, resource):
             # Those that were started together with the creation may succeed without it.
-            failed_at = time_of_creation({"created_at": operation.get("updated_at")}, time_of_creation(operation))
+            failed_at = _time_of_end(operation)
             later = (each for each in about if time_of_creation(each) > failed_at)
             if state == UNFINISHED or not any(each["status"] in SUCCEEDED for each in later):
                 return BROKEN, [operation]
     awaited = [operation for operation in about if operation in started or operation in unfinished]
     is_unsettled = any(operation["status"] not in SUCCEEDED for operation in awaited)
     return UNFINISHED if is_unsettled else state, awaited
+
+
+def _time_of_end(operation: Operation) -> datetime:
+    return time_of_creation({"created_at": operation.get("updated_at")}, time_of_creation(operation))
 
 
 def is_since(time: datetime, since: datetime) -> bool:

@@ -12,11 +12,11 @@ from typing import Any
 from fastapi import HTTPException
 
 from . import identifiers
-from .clock import MAX_TIME, SECOND, format_timestamp
+from .clock import MAX_TIME, SECOND, format_optional, format_timestamp
 from .pagination import select_page
 from .request_models import ProjectChanges
 from .response_models import ORGANIZATION_ID, Pagination, Project, ProjectDetails, ProjectListResponse
-from .rules import NO_ROUTE, REGIONS
+from .rules import NO_ROUTE, RECOVERY_WINDOW, REGIONS
 from .store import Transaction
 
 CONSUMPTION_PERIOD = 30 * 86400 * SECOND
@@ -77,14 +77,15 @@ def list_page(
     *,
     search: str | None,
     org_id: str | None,
+    recoverable: bool,
     unavailable_ids: list[str],
     cursor: str | None,
     limit: int,
 ) -> ProjectListResponse:
     """Return a page of the account's projects. Unavailable projects are omitted and reported by id."""
     require_organization(tx, org_id)
-    conditions = ["deleted_at IS NULL"]
-    values: list[Any] = []
+    conditions = ["deleted_at > ?" if recoverable else "deleted_at IS NULL"]
+    values: list[Any] = [tx.now - RECOVERY_WINDOW] if recoverable else []
     if cursor is not None:
         conditions.append("(created_at, seq) < (SELECT created_at, seq FROM projects WHERE id = ?)")
         values.append(known_cursor(tx, cursor))
@@ -114,6 +115,7 @@ def known_cursor(tx: Transaction, cursor: str) -> str:
 
 def fields_of(row: sqlite3.Row) -> dict[str, Any]:
     """Return the fields of a project list item, and others."""
+    deleted_at = row["deleted_at"]
     return {
         **dict(row),
         "locked": bool(row["locked"]),
@@ -123,6 +125,8 @@ def fields_of(row: sqlite3.Row) -> dict[str, Any]:
         "branch_logical_size_limit_bytes": row["branch_logical_size_limit"] * 1024 * 1024,
         "created_at": format_timestamp(row["created_at"]),
         "updated_at": format_timestamp(row["updated_at"]),
+        "deleted_at": format_optional(deleted_at),
+        "recoverable_until": format_optional(deleted_at and deleted_at + RECOVERY_WINDOW),
     }
 
 
@@ -161,9 +165,18 @@ def update(tx: Transaction, project: ProjectDetails, changes: ProjectChanges) ->
 
 
 def delete(tx: Transaction, project_id: str) -> None:
-    """Delete a project and its branches. The row is kept, for the project's operations. Raises a 422 error if a branch is protected."""
+    """Delete a project and its branches, which can be recovered. Raises a 422 error if a branch is protected.
+
+    The row is kept, also for the project's operations.
+    """
     if tx.db.execute("SELECT 1 FROM branches WHERE project_id = ? AND protected", (project_id,)).fetchone():
         raise HTTPException(422, f"project {project_id} cannot be deleted: it has a protected branch")
     deleted_at = tx.unique_time()
+    for row in tx.rows("branches", "project_id", project_id):
+        tx.keep_deleted(row["id"], deleted_at, "user")
     tx.delete(project_id, "UPDATE projects SET deleted_at = ? WHERE id = ?", deleted_at, project_id)
     tx.delete(project_id, "DELETE FROM branches WHERE project_id = ?", project_id)
+
+
+def undelete(tx: Transaction, project_id: str) -> None:
+    tx.db.execute("UPDATE projects SET deleted_at = NULL, updated_at = ? WHERE id = ?", (tx.unique_time(), project_id))

@@ -24,8 +24,6 @@ KeyName = Annotated[str, Field(min_length=1, max_length=64)]
 Name = Annotated[str, Field(min_length=1, max_length=256)]
 Date = Annotated[AwareDatetime, Field(strict=False)]
 Lsn = Annotated[str, Field(pattern=r"^[0-9A-Fa-f]{1,8}/[0-9A-Fa-f]{1,8}$")]
-# -1 is never, and 0 the default.
-SuspendTimeout = Literal[-1, 0] | Annotated[int, Field(ge=60, le=604_800)]
 ComputeUnits = Annotated[float, Field(ge=0.25)]
 
 
@@ -51,6 +49,14 @@ def check_depth(body: Any) -> None:
     raise ValueError(f"the body is nested more than {MAX_DEPTH} levels deep")
 
 
+def check_suspend_timeout(seconds: int) -> int:
+    """Raise ValueError unless this is at least a minute, -1 for never, or 0 for the default."""
+    if 0 < seconds < 60:
+        raise ValueError("must be -1, 0, or at least 60 seconds")
+    return seconds
+
+
+SuspendTimeout = Annotated[int, Field(ge=-1, le=604_800), AfterValidator(check_suspend_timeout)]
 Id = Annotated[str, Field(pattern=r"^[a-z0-9-]{1,60}$")]
 TimeOfDay = Annotated[str, Field(pattern=r"^([01]\d|2[0-3]):[0-5]\d$")]
 Quantity = Annotated[int, Field(ge=0, le=MAX_INTEGER)]
@@ -253,6 +259,39 @@ class BranchRestoreRequest(RequestModel):
 
 class BranchUpdateRequest(RequestModel):
     branch: BranchChanges
+
+
+class FinalizeRestoreRequest(RequestModel):
+    name: Name | None = Field(default=None, description="of the branch that is replaced")
+
+
+class SnapshotChanges(RequestModel):
+    """Fields that are missing stay as they are. A snapshot whose `expires_at` is null does not expire."""
+
+    name: Name | None = None
+    expires_at: Date | None = None
+
+
+class SnapshotUpdateRequest(RequestModel):
+    snapshot: SnapshotChanges
+
+
+class SnapshotRestoreRequest(RequestModel):
+    name: Name | None = None
+    target_branch_id: Id | None = None
+    finalize_restore: bool = False
+
+
+class BackupScheduleItem(RequestModel):
+    frequency: Literal["hourly", "daily", "weekly", "monthly", "yearly"]
+    hour: int | None = Field(default=None, ge=0, le=23)
+    day: int | None = Field(default=None, ge=1, le=31)
+    month: int | None = Field(default=None, ge=1, le=12)
+    retention_seconds: int | None = Field(default=None, ge=3600, le=MAX_INTEGER)
+
+
+class BackupSchedule(RequestModel):
+    schedule: list[BackupScheduleItem]
 
 
 class NewDatabase(RequestModel):

@@ -81,8 +81,7 @@ def generate_projects(tx: Transaction, generate: Generate, rng: random.Random) -
 def rows_of(tx: Transaction, table: str, key: str, parent_id: str) -> list[dict[str, Any]]:
     """Return these rows, without the numbers that the database gives them."""
     numbered = "id" if table == "databases" else "seq"
-    rows = tx.db.execute(f"SELECT * FROM {table} WHERE {key} = ?", (parent_id,))
-    return [{name: row[name] for name in row.keys() if name != numbered} for row in rows]
+    return [{name: row[name] for name in row if name != numbered} for row in tx.rows(table, key, parent_id)]
 
 
 def load_project(tx: Transaction, project: SeedProject, rng: random.Random) -> str:

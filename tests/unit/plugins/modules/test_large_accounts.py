@@ -13,8 +13,8 @@ import pytest
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._http.connection import Connection
 from ansible_collections.clouddb.control.plugins.module_utils._http.errors import NotFound, StatusError
+from ansible_collections.clouddb.control.plugins.module_utils._http.message import Request
 from ansible_collections.clouddb.control.plugins.module_utils._http.response import Response
-from ansible_collections.clouddb.control.plugins.module_utils._http.session import Request
 from ansible_collections.clouddb.control.plugins.modules import operation_info, project_info
 from ansible_collections.clouddb.control.tests.unit.support.module_main import defaults_of
 from ansible_collections.clouddb.control.tests.unit.support.resource_task import SHOP, task

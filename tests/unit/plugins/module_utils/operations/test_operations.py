@@ -16,8 +16,8 @@ from ansible_collections.clouddb.control.plugins.module_utils._http.errors impor
     StatusError,
     UnexpectedResponse,
 )
+from ansible_collections.clouddb.control.plugins.module_utils._http.message import Request
 from ansible_collections.clouddb.control.plugins.module_utils._http.response import Response
-from ansible_collections.clouddb.control.plugins.module_utils._http.session import Request
 from ansible_collections.clouddb.control.plugins.module_utils._operations.operations import (
     Selection,
     count_operations,
