@@ -15,7 +15,6 @@ from ._http.response import Response
 from ._lists import ResourceNotFound, list_resources, there_is_no
 from ._options import NOT_CREATED_ID
 from ._projects import branch_id_from, project_id_from
-from ._resources.kinds import COMPUTE
 from ._untrusted import displayable
 
 SCHEMES = ("postgres", "postgresql")
@@ -87,7 +86,7 @@ def _require_parts(params: Mapping[str, Any], client: Client, branch: Sequence[s
 def _computes(client: Client, branch: Sequence[str], kind: str) -> list[dict[str, Any]]:
     from ._resources.state import ABSENT, DELETING, own_state  # a fifth of the files, which few tasks need
 
-    listed = list_resources(client, (*branch, COMPUTE.plural), COMPUTE.plural).items
+    listed = list_resources(client, (*branch, "endpoints"), "endpoints").items
     return [each for each in listed if each.get("type") == kind and own_state(each) not in (ABSENT, DELETING)]
 
 

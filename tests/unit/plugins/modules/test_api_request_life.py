@@ -451,3 +451,11 @@ def test_what_fails_while_the_project_is_locked_is_no_part_of_the_request(
     during_first_pause(clock, fail)
     changed = task(client, "PATCH", **ITEM, body={"branch": {"protected": True}})
     assert (changed["changed"], changed["object"]["protected"], number_of(sandbox, "PATCH")) == (True, True, 2)
+
+
+def test_a_field_that_only_the_deleted_branch_had_is_no_misspelled_one(
+    sandbox: Sandbox, client: Client, branch: dict[str, Any]
+) -> None:
+    find = {"list": "branches", "match": {"name": "preview", "parent_id": branch["parent_id"]}}
+    deleted = task(client, "DELETE", path=f"{BRANCHES}/{{id}}", find=find)
+    assert (deleted["changed"], deleted["warnings"], ids(sandbox)) == (True, [], [])

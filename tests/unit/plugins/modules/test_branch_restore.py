@@ -204,6 +204,11 @@ class TestNewBranch:
             sandbox.fault("status", status=200, method="GET", path=BRANCHES, body=body, times=None)
         assert task(client, **new)["changed"] is False
 
+    @pytest.mark.parametrize("check_mode", [True, False])
+    def test_a_new_default_branch_has_one_diff(self, client: Client, check_mode: bool) -> None:
+        diff = task(client, "branch", check_mode=check_mode, name="new", default=True)["diff"]
+        assert ({"name": "new", "default": True}.items() <= diff["after"].items(), diff["before"]) == (True, {})
+
     def test_the_default_branch_is_changed_once(self, sandbox: Sandbox, client: Client, dev: dict[str, Any]) -> None:
         wanted = {"module": "branch", "name": "dev", "default": True}
         planned, changed, again = (task(client, check_mode=mode, **wanted) for mode in (True, False, False))

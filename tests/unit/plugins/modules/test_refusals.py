@@ -92,6 +92,8 @@ UNSHOWN = {
     "the autoscaling limits must not differ by more than {} compute units": "a bound of the plan, which no list shows",
     "the database name {} is reserved": "the service may reserve further names, and no list shows them",
     "the role name {} is protected": "the service may protect further names, and no list shows them",
+    "autoscaling_limit_max_cu must not exceed {}": "a bound of the service, which no list shows",
+    "restore from snapshot on target branch is still ongoing": "it passes, and the branch does not show it",
     "a role name cannot exceed {} bytes": "a bound of the service, which no list shows",
     "region {} is not available; use one of {}": "the list of regions is not that of a resource, and its error names them",
     "the passwords of project {} are not stored": "no module asks for a stored password",

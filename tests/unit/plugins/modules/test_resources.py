@@ -626,3 +626,22 @@ def test_an_action_that_fails_does_not_hide_that_the_branch_was_created(sandbox:
     with pytest.raises(ClouddbError) as error:
         task(client, **PREVIEW, default=True, timeout=5)
     assert error.value.result["changed"] is True
+
+
+def test_a_created_branch_is_as_the_service_shows_it_in_the_end(sandbox: Sandbox, client: Client) -> None:
+    created = task(client, **PREVIEW)["branch"]
+    assert created == sandbox.api("GET", f"{BRANCHES}/{created['id']}")["branch"]
+
+
+def test_what_the_service_stores_otherwise_is_not_changed_by_the_task_that_creates(
+    sandbox: Sandbox, client: Client
+) -> None:
+    sandbox.fault("rewrite", set={"branches.*.protected": False}, method="GET", path=BRANCHES, times=None)
+    assert task(client, **PREVIEW, protected=True)["changed"] is True
+    assert writes(sandbox) == [f"POST {BRANCHES}"]
+
+
+def test_without_waiting_an_unfinished_branch_is_changed(sandbox: Sandbox, client: Client) -> None:
+    task(client, **PREVIEW, wait=False)
+    changed = task(client, **PREVIEW, protected=True, wait=False)
+    assert (changed["changed"], changed["branch"]["protected"]) == (True, True)
