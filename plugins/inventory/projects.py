@@ -169,7 +169,7 @@ from ..module_utils._errors import ClouddbError, InvalidOption, sentence
 from ..module_utils._http.client import MAX_WORKERS, Client
 from ..module_utils._http.connection import CONNECTION_OPTIONS, Connection, connection_from
 from ..module_utils._http.session import COLLECTION_VERSION, REQUESTS_IMPORT_ERROR, missing_requests
-from ..module_utils._lists import similar
+from ..module_utils._lists import no_such
 from ..module_utils._operations.operations import Selection, list_operations, map_projects
 from ..module_utils._operations.status import SUCCEEDED
 from ..module_utils._options import as_text, integer
@@ -255,10 +255,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         given = _decrypted(direct or {})
         for name in sorted(set(given) - set(self.option_definitions)):
             # Ansible would ignore it: with a misspelled filter, plays would run on all projects.
-            known = sorted(self.option_definitions)
-            hint = " or ".join(similar(str(name), known)[:2])
-            hint = f"Did you mean {hint}?" if hint else f"The options are {', '.join(known)}."
-            raise InvalidOption(displayable(name, 100), f"there is no such option. {hint}")
+            raise InvalidOption(displayable(name, 100), no_such("option", str(name), self.option_definitions))
         try:
             boolean(given.get("validate_certs", True))
         except TypeError:

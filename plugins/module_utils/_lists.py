@@ -118,9 +118,10 @@ def search_named(
     query: Mapping[str, Any] | None = None,
     check: Callable[[Response], None] | None = None,
     kept: Callable[[list[dict[str, Any]]], list[dict[str, Any]]] = list,
+    or_all: bool = True,
     **options: Any,
 ) -> Listed:
-    """As list_named(), even if the list is incomplete."""
+    """As list_named(), even if the list is incomplete. Without C(or_all), what the service does not find has no names that are near."""
     is_found = is_ignored = False
 
     def noted(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -140,7 +141,7 @@ def search_named(
                 raise
         else:
             # A service that ignores the parameter has returned the complete list.
-            if is_found or is_ignored:
+            if is_found or is_ignored or not or_all:
                 return found
     return list_checked(client, segments, field, query, check, kept=noted, **options)
 
@@ -197,3 +198,10 @@ def similar(text: str, candidates: Iterable[str], least: float = 0.6) -> list[st
     if len(by_lower_case) > MAX_COMPARED:
         return []
     return [by_lower_case[near] for near in get_close_matches(text.lower(), by_lower_case, MAX_SIMILAR, least)]
+
+
+def no_such(kind: str, name: str, known: Iterable[str]) -> str:
+    """The end of a message about an option or argument that does not exist: similar ones, or all."""
+    names = sorted(known)
+    near = " or ".join(similar(name, names)[:2])
+    return f"there is no such {kind}. " + (f"Did you mean {near}?" if near else f"The {kind}s are {', '.join(names)}.")

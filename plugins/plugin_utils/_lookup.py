@@ -24,6 +24,7 @@ from ..module_utils._errors import ClouddbError, InvalidOption
 from ..module_utils._http.client import Client
 from ..module_utils._http.connection import CONNECTION_OPTIONS, connection_from
 from ..module_utils._http.session import REQUESTS_IMPORT_ERROR, missing_requests
+from ..module_utils._lists import no_such
 from ..module_utils._options import as_text, not_blank
 from ..module_utils._secrets import Masker
 
@@ -60,7 +61,7 @@ class ClientLookup(LookupBase):
 def checked(given: Mapping[str, Any], definitions: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """The options that are given. Raises InvalidOption for those that Ansible would ignore, or take for something else."""
     for name in sorted(set(given) - set(definitions)):
-        raise InvalidOption(name, f"there is no such option. The options are {', '.join(sorted(definitions))}.")
+        raise InvalidOption(name, no_such("option", name, definitions))
     for name, definition in definitions.items():
         if definition.get("required") and name not in given:
             raise InvalidOption(name, "is required. Set a value.")

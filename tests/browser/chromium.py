@@ -62,10 +62,10 @@ class Page:
                 result: dict[str, Any] = received["result"]
                 return result
 
-    def open(self, path: Path) -> None:
+    def open(self, path: Path, query: str = "") -> None:
         """Open a file and wait until it is rendered."""
         self.events.clear()
-        self.call("Page.navigate", url=path.resolve().as_uri())
+        self.call("Page.navigate", url=f"{path.resolve().as_uri()}?{query}" if query else path.resolve().as_uri())
         while not any(event["method"] == "Page.loadEventFired" for event in self.events):
             self._read()
         self.evaluate("new Promise(done => requestAnimationFrame(() => setTimeout(done)))")

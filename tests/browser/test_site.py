@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote, urlencode, urlsplit
 
 import pytest
 from chromium import Page
@@ -165,6 +165,52 @@ def test_drawing_on_the_front_page_can_be_read_on_a_phone(browser: Page, pages: 
     browser.open(named(pages, "index.html"))
     scale = browser.evaluate("(image => image.width / image.naturalWidth)(document.querySelector('.drawing'))")
     assert 0.9 < scale <= 1
+
+
+# What readers in a hurry search for, and the page that answers.
+SEARCHES = {
+    "owner": "database_module.html",
+    "rotate": "docsite/key_rotation.html",
+    "timeout": "docsite/waiting.html",
+    "env file": "connection_info_module.html",
+    "403": "docsite/troubleshooting.html",
+}
+# The addresses of the results, once the search has finished.
+RESULTS = """
+new Promise(done => {
+  const look = () => document.querySelector('#search-results .search-summary')?.textContent
+    ? done([...document.querySelectorAll('#search-results li a')].map(link => link.getAttribute('href').split(/[?#]/)[0]))
+    : setTimeout(look, 50);
+  look();
+})
+"""
+
+
+def test_search_answers_first_and_leaves_out_internal_modules(browser: Page, pages: list[Path]) -> None:
+    for words, answer in SEARCHES.items():
+        browser.open(named(pages, "search.html"), urlencode({"q": words}))
+        found = browser.evaluate(RESULTS)
+        assert found[0] == answer, (words, found[:5])
+        assert not {"api_key_rotation_module.html", "api_key_deployment_module.html"} & set(found)
+
+
+def test_first_options_of_a_module_are_its_own(browser: Page, pages: list[Path]) -> None:
+    titles = (
+        "[...document.querySelectorAll('#parameters .ansible-option-title')].map(title => title.textContent.trim())"
+    )
+    for name, first in ("branch", ["project", "name", "state"]), ("database", ["name", "project", "branch", "state"]):
+        browser.open(named(pages, f"{name}_module.html"))
+        shown = browser.evaluate(titles)
+        assert sorted(shown[: len(first)]) == sorted(first), shown
+        assert shown[-1] == "validate_certs"
+
+
+def test_contents_are_not_repeated_beside_the_menu(browser: Page, pages: list[Path]) -> None:
+    is_shown = "document.querySelector('nav.contents').checkVisibility()"
+    for width, shown in (1280, False), (390, True):
+        browser.emulate(width)
+        browser.open(named(pages, "waiting.html"))
+        assert browser.evaluate(is_shown) is shown
 
 
 # Tables that a phone shows only after scrolling.

@@ -20,6 +20,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "docs"))
 from blocks import blocks_of
 
 MODULE = "clouddb.control.api_request"
+# An id of any resource
+ID = "00000000-0000-4000-8000-000000000000"
 VALUE = re.compile(r"\{\{.*?\}\}|\{\w+\}")
 
 
@@ -37,9 +39,9 @@ def test_request_is_in_the_document(contract: Contract, task: dict[str, Any]) ->
     options = task[MODULE]
     path = options["path"].replace("{{ project }}", "projects/id").replace("{{ organization }}", "organizations/id")
     builder = EnvironBuilder(
-        path="/" + VALUE.sub("id", path),
+        path="/" + VALUE.sub(ID, path),
         method=options.get("method", "GET"),
-        query_string={name: VALUE.sub("id", value) for name, value in options.get("query", {}).items()},
+        query_string={name: VALUE.sub(ID, value) for name, value in options.get("query", {}).items()},
         json=yaml.safe_load(VALUE.sub("colleague@example.com", yaml.safe_dump(options.get("body")))),
         headers={"Authorization": "Bearer key"},
     )

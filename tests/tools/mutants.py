@@ -15,6 +15,7 @@ import json
 import multiprocessing
 import os
 import random
+import re
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -126,12 +127,18 @@ def tests_by_line(data: CoverageData, path: Path) -> dict[int, list[str]]:
 def survivors(data: CoverageData, path: Path, counts: Counter[str]) -> Iterator[str]:
     """The mutants of a file that no test notices."""
     source, by_line = path.read_bytes(), tests_by_line(data, path)
-    if not by_line or fail(by_line[0][STAGES[1]]):
+    text = source.decode().splitlines()
+    if not by_line or fail(by_line[0][:50]):
         yield "No test runs this file, or its tests fail without a change."
         return
     for lines, description, mutated in mutants(source):
-        # Lines that are run by an import only have no tests of their own.
-        tests = list(dict.fromkeys(test for line in lines for test in by_line.get(line, []))) or by_line[0]
+        tests = [test for line in lines for test in by_line.get(line, [])]
+        if not tests:  # An import runs the line. What uses its name has tests.
+            start = next(line for line in text[lines[0] - 1 :: -1] if line[:1].strip(" )]}"))
+            name = re.compile(rf"\b{re.findall('(?!def |class )[A-Za-z_]+', start)[0]}\b")
+            uses = [line for line, used in enumerate(text, 1) if name.search(used)]
+            tests = [test for line in uses for test in by_line.get(line, [])] or by_line[0]
+        tests = list(dict.fromkeys(tests))
         path.write_bytes(mutated)
         survives = not any(fail(tests[stage]) for stage in STAGES if tests[stage])
         counts["survived" if survives else "noticed"] += 1

@@ -24,8 +24,8 @@ from .._untrusted import displayable, is_id, without_templates
 Value = TypeVar("Value")
 Operation = dict[str, Any]
 Summary = dict[str, Any]
-PAGE_SIZE = 100
-MIN_PAGE_SIZE = 20
+# Of a list that is read for the operations of a poll.
+MIN_POLLED, MAX_POLLED = 20, 100
 # Unfinished operations that are older are not waited for.
 LOOKBACK = timedelta(days=1)
 # How many of many a message names.
@@ -96,7 +96,7 @@ def list_operations(
     client: Client,
     project_id: str,
     selection: Selection,
-    page_size: int | None = PAGE_SIZE,
+    page_size: int | None = None,
     fields: Fields | None = None,
 ) -> list[Operation]:
     """A project's selected operations, newest first. They keep WORKING_FIELDS, whatever C(fields) says.
@@ -192,7 +192,7 @@ def poll_operations(client: Client, project_id: str, operation_ids: Sequence[str
     missing = dict.fromkeys(operation_ids)
     errors: list[StatusError] = []
     if len(missing) > 1:
-        page_size = min(PAGE_SIZE, max(MIN_PAGE_SIZE, 2 * len(missing)))
+        page_size = min(MAX_POLLED, max(MIN_POLLED, 2 * len(missing)))
         try:
             for page in operation_pages(client, project_id, page_size):
                 found = [operation for operation in page.items if operation["id"] in missing]

@@ -16,13 +16,12 @@ from .._http.errors import NotFound, RequestFailed, StatusError, UnexpectedRespo
 from .._parallel import in_parallel
 from .._timestamps import duration
 from .._untrusted import displayable
-from .operations import PAGE_SIZE, Operation, OperationRef, Selection, poll_operations, selected_pages
+from .operations import Operation, OperationRef, Selection, poll_operations, selected_pages
 from .progress import Progress
 from .status import ENDED, FAILED, STATUSES, SUCCEEDED
 
-FIRST_POLL_INTERVAL = 0.2
-# Most operations take about a second: intervals grow after that.
-POLLS_BEFORE_GROWTH = 5
+# Most operations take about a second, and each poll counts against the account's rate limit.
+FIRST_POLL_INTERVAL = 0.4
 POLL_INTERVAL_GROWTH = 1.25
 # How long after the deadline the last poll may end, so that it still sees what finished since the poll before.
 LAST_POLL_SECONDS = 1.0
@@ -61,8 +60,7 @@ def wait_options(params: Mapping[str, Any], workers: int = 1) -> WaitOptions:
 def poll_interval(polls: int, longest: float) -> float:
     """Seconds between the last of this number of polls and the next one: short at first, growing to C(longest)."""
     # The exponent is bounded because a float overflows; by then every interval is the longest.
-    growths = min(max(0, polls - POLLS_BEFORE_GROWTH), 60)
-    return min(FIRST_POLL_INTERVAL * POLL_INTERVAL_GROWTH**growths, longest)
+    return min(FIRST_POLL_INTERVAL * POLL_INTERVAL_GROWTH ** min(polls, 60), longest)
 
 
 class UnfinishedOperations(NamedTuple):
@@ -177,7 +175,7 @@ class Wait:
     def _list_unfinished(self, unlisted: UnfinishedOperations) -> None:
         # With its retries, a long list does not begin anew after each error.
         selection = Selection(created_after=timedelta(seconds=unlisted.lookback) if unlisted.lookback else None)
-        for page in selected_pages(self._retrying_client, unlisted.project_id, selection, PAGE_SIZE):
+        for page in selected_pages(self._retrying_client, unlisted.project_id, selection, None):
             for operation in page.items:
                 if operation["status"] not in ENDED:
                     self.record(OperationRef(unlisted.project_id, operation["id"]), operation)
@@ -211,10 +209,11 @@ class Wait:
             self._unknown_statuses.add(status)
 
     def expect(self, operation: Operation) -> None:
-        """Wait for an operation that a response has named; it has not been polled."""
+        """Wait for an operation that a response has named a moment ago; it has not been polled."""
         ref = OperationRef(operation["project_id"], operation["id"])
         self.record(ref, operation)
         del self._recorded_at[ref]
+        self._next_poll_at = min(poll_interval(0, self._options.interval), self.timeout)
 
     def may_be_unknown(self, path: str) -> bool:
         """Whether a 404 for C(path) may pass: what it is about was named a moment ago, and no poll has found it yet."""

@@ -67,8 +67,8 @@ class Waiting:
 
     def pause(self, longest: float, shortest: float = 0.0) -> None:
         """Pause before the next observation or attempt."""
-        self._pauses += 1
         interval = poll_interval(self._pauses, self._options.interval)
+        self._pauses += 1
         self._client.clock.sleep(max(0.0, min(max(interval, shortest), longest)))
         self._progress.report()
 

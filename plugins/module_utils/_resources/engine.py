@@ -321,8 +321,8 @@ class Engine:
         if not is_own:
             self._waiting.wait_for(operations, accepts_failure=True, accepts_gone=True)
             return
-        state = self._waiting.wait_for([*task.operations, *operations], False, self._goal.intent == DELETE)
-        result = state.result()
+        wait = self._waiting.wait_for([*task.operations, *operations], False, self._goal.intent == DELETE)
+        result = wait.result()
         task.operations, task.has_waited = result["operations"], True
         task.warnings += result["warnings"]
 

@@ -19,7 +19,6 @@ from .._lists import Listed, list_checked, search_named
 from .._operations.operations import (
     LOOKBACK,
     MAX_NAMED,
-    PAGE_SIZE,
     Operation,
     operation_pages,
     project_in_path,
@@ -108,7 +107,9 @@ def _look_up(client: Client, task: Task) -> tuple[Resource | None, list[str]]:
     if own is not None and task.sent == DELETE and goal.kind:
         return None, []  # the published API document has the path of each kind
     try:
-        resource, warnings = find_resource(client, goal, known, is_creation)
+        # The service refuses a second one of this name, so that its search is enough before the creation.
+        or_all = bool(task.sent or not (is_creation and goal.kind and goal.kind.is_unique))
+        resource, warnings = find_resource(client, goal, known, is_creation, or_all)
     except StatusError as error:
         if own is None or error.status not in LIST_REFUSED:
             raise
@@ -170,12 +171,12 @@ def _by_own_path(client: Client, goal: Goal, request: ResourceRequest, known: Ma
 
 
 def find_resource(
-    client: Client, goal: Goal, known: Resource | None = None, is_creation: bool = False
+    client: Client, goal: Goal, known: Resource | None = None, is_creation: bool = False, or_all: bool = True
 ) -> tuple[Resource | None, list[str]]:
     """The resource of the goal: by its id once that is C(known), until then the one that C(find) of the goal selects, if it has one.
 
-    It is also found by the values that a change gives it, because an earlier run may have made it. Raises what Client and
-    select() raise.
+    It is also found by the values that a change gives it, because an earlier run may have made it. C(or_all) is that of
+    search_named(). Raises what Client and select() raise.
     """
     find, known_id = goal.find, (known or {}).get("id")
     if find is None:
@@ -193,7 +194,7 @@ def find_resource(
     is_named = isinstance(text, (str, int)) and not isinstance(text, bool)
     try:
         listed = (
-            search_named(client, find.segments, find.field, str(text), find.query, check)
+            search_named(client, find.segments, find.field, str(text), find.query, check, or_all=or_all)
             if is_named
             else list_checked(client, find.segments, find.field, find.query, check)
         )
@@ -258,7 +259,7 @@ def _operations_about(client: Client, resource: Resource, project_id: str) -> li
     about: list[Operation] = []
     scanned = 0
     oldest = time_of_creation(resource) - BEFORE_CREATION
-    for page in operation_pages(client, project_id, PAGE_SIZE):
+    for page in operation_pages(client, project_id, page_size=None):
         now = client.service_now()
         for operation in page.items:
             if time_of_creation(operation, now) < oldest:

@@ -38,8 +38,9 @@ def refusal_of_branch(client: Client, find: Find, request: ResourceRequest, foun
     after = {**(found or {}), **fields}
     if request.method == "DELETE":
         return _refusal_to_delete(client, find, found)
-    if found is None and fields.get("parent_id"):
-        return _refusal_of_parent(client, find, fields["parent_id"])
+    parent_id = fields.get("parent_id") if found is None else None
+    if parent_id and (refusal := _refusal_of_parent(client, find, parent_id)):
+        return refusal
     if found and (others := _named(client, find, fields.get("name"), found)):
         problem = f"there is another branch of this name, {label_of(others[0])}. Set another name, or rename or delete this branch"
         return Refusal(InvalidOption("new_name", problem))
@@ -83,6 +84,9 @@ def refusal_of_restore(client: Client, find: Find, request: ResourceRequest, fou
         return None
     kept_as = fields.get("preserve_under_name")
     is_own = fields.get("source_branch_id") == own_id
+    if found and found.get("protected"):
+        problem = f"Branch {_name_of(found)} cannot be restored: it is protected. Set protected: false first."
+        return Refusal(ClouddbError("refused", problem))
     if is_own and not {"source_timestamp", "source_lsn"} & fields.keys():
         return Refusal(InvalidOption("source", "is the branch itself. Set timestamp or lsn, or another source"))
     if is_own and (found or {}).get("restored_from"):
@@ -101,7 +105,12 @@ def refusal_of_restore(client: Client, find: Find, request: ResourceRequest, fou
 
 
 def refusal_of_compute(client: Client, find: Find, request: ResourceRequest, found: Resource | None) -> Refusal | None:
-    """Why a compute cannot have these sizes: the smallest is more than the largest."""
+    """Why a compute cannot be deleted, or not have these sizes: its branch is protected, the smallest is more than the largest."""
+    if request.method == "DELETE":
+        branches = list_resources(client, (*find.segments[:-1], "branches"), "branches").items
+        own = [each for each in branches if each.get("protected") and each.get("id") == (found or {}).get("branch_id")]
+        problem = "cannot be deleted: its branch is protected. Set protected: false of the branch first."
+        return Refusal(ClouddbError("refused", f"Compute {label_of(found or {})} {problem}")) if own else None
     fields = request.fields(found or {})
     least, most = ({**(found or {}), **fields}.get(f"autoscaling_limit_{side}_cu") for side in ("min", "max"))
     if not isinstance(least, (int, float)) or not isinstance(most, (int, float)) or least <= most:
@@ -111,6 +120,18 @@ def refusal_of_compute(client: Client, find: Find, request: ResourceRequest, fou
         return Refusal(InvalidOption("min_cu", f"{problem}. Set a smaller min_cu, or a larger max_cu"))
     problem = f"{most:g} is less than min_cu, which is {least:g}"
     return Refusal(InvalidOption("max_cu", f"{problem}. Set a larger max_cu, or a smaller min_cu"))
+
+
+def refusal_of_project(client: Client, find: Find, request: ResourceRequest, found: Resource | None) -> Refusal | None:
+    """Why a project cannot be deleted: it has a protected branch."""
+    if request.method != "DELETE" or found is None:
+        return None
+    branches = list_resources(client, (*find.segments, str(found["id"]), "branches"), "branches").items
+    names = ", ".join([_name_of(each) for each in branches if each.get("protected")][:MAX_NAMED])
+    problem = (
+        f"Project {label_of(found)} cannot be deleted: it has protected branches. Set protected: false first: {names}."
+    )
+    return Refusal(ClouddbError("refused", problem), "does so") if names else None
 
 
 def refusal_of_database(client: Client, find: Find, request: ResourceRequest, found: Resource | None) -> Refusal | None:
@@ -192,6 +213,7 @@ def _name_of(branch: Mapping[str, Any]) -> str:
 # By the path of an action, else by the list of the resource.
 RULES: Mapping[str, Callable[[Client, Find, ResourceRequest, Resource | None], Refusal | None]] = {
     "restore": refusal_of_restore,
+    "projects": refusal_of_project,
     "backup_schedule": refusal_of_schedule,
     "snapshots": refusal_of_snapshot,
     "branches": refusal_of_branch,

@@ -15,7 +15,7 @@ from typing import Any, Callable, NamedTuple
 
 from ...module_utils._errors import InvalidOption
 from ...module_utils._http.connection import CONNECTION_OPTIONS, Connection, connection_from
-from ...module_utils._lists import similar
+from ...module_utils._lists import no_such
 from ...module_utils._operations.status import selected_actions, selected_statuses
 from ...module_utils._options import identifier, integer, not_blank
 from ...module_utils._projects import ORGANIZATION_OPTIONS, checked_query
@@ -97,9 +97,7 @@ def source_options(args: Mapping[str, Any]) -> SourceOptions:
     Raises InvalidOption, which names the argument and never quotes the key.
     """
     for name in sorted(set(args) - set(ARGUMENTS)):
-        near = " or ".join(similar(str(name), ARGUMENTS)[:2])
-        hint = f"Did you mean {near}?" if near else f"The arguments are {', '.join(ARGUMENTS)}."
-        raise InvalidOption(name, f"there is no such argument. {hint}")
+        raise InvalidOption(name, no_such("argument", str(name), ARGUMENTS))
     params = {name: _value(name, args.get(name)) for name in ARGUMENTS}
     interval = duration(params, "interval", zero=False)
     actions, unknown_actions = selected_actions(params, "actions")

@@ -117,12 +117,16 @@ def _named(operations: Sequence[Mapping[str, Any]], since: str) -> str:
 
     C(since) is the field with the time, of which the earliest counts.
     """
-    times: dict[tuple[str, str], list[datetime]] = {}
+    times: dict[tuple[str, str, str], list[datetime]] = {}
     for each in operations:
         subject = f"{each['action']} of {each['project_name'] or each['project_id']}"
-        group = times.setdefault((subject, f" ({each['error']})" if each["error"] else ""), [])
+        error = f" ({each['error']})" if each["error"] else ""
+        # Projects can share a name.
+        group = times.setdefault((str(each["project_id"]), subject, error), [])
         group.append(timestamp_of(each, since) or parse_timestamp(each["created_at"]))
-    return _examples(f"{subject} since {datetime_text(min(group))}{error}" for (subject, error), group in times.items())
+    return _examples(
+        f"{subject} since {datetime_text(min(group))}{error}" for (_id, subject, error), group in times.items()
+    )
 
 
 def _exceeded(over: Sequence[Mapping[str, Any]]) -> str:

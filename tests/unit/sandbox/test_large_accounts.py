@@ -32,3 +32,22 @@ def test_a_request_about_one_project_reads_its_rows_only(tmp_path, connect):
             explained = [tx.db.execute(f"EXPLAIN QUERY PLAN {statement}").fetchall() for statement in set(statements)]
     plans = {row["detail"] for plan in explained for row in plan}
     assert [plan for plan in plans if plan.split()[:2] in [["SCAN", table] for table in LARGE_TABLES]] == []
+
+
+def statuses(service, project):
+    return [each["status"] for each in service.operations(project) if each["action"] == "suspend_compute"]
+
+
+def test_an_operation_plan_applies_to_the_next_operation_of_any_project(serve):
+    """Also if another project is asked for first, and not to operations before the plan."""
+    service = serve({"projects": [{"id": "first"}, {"id": "second"}]})
+    [compute] = service.ok("GET", "projects/first/endpoints")["endpoints"]
+    body = {"endpoint": {"suspend_timeout_seconds": 60}}
+    service.ok("PATCH", f"projects/first/endpoints/{compute['id']}", json=body)
+    service.advance(310)
+    service.plan([[0, "failed"]], action="suspend_compute")
+    assert statuses(service, "second") == ["finished"]
+    service.advance(6900)  # "first" is started again, and is suspended after a minute, "second" after five
+    service.advance(300)
+    assert statuses(service, "second") == ["finished", "finished"]
+    assert statuses(service, "first") == ["failed", "finished"]

@@ -201,6 +201,16 @@ def test_project_key_elsewhere(service):
     assert key.get(PATH).status_code == 200
 
 
+def test_project_key_deletes_no_project(service):
+    [org] = [each["id"] for each in service.ok("GET", "users/me/organizations")["organizations"]]
+    body = {"key_name": "ci", "project_id": PROJECT}
+    key = service.as_key(service.ok("POST", f"organizations/{org}/api_keys", json=body)["key"])
+    refused(key.request("DELETE", PATH), 404)
+    branch = service.create_finished_branch()
+    key.ok("DELETE", branch)
+    assert service.ok("GET", PATH)
+
+
 def test_pages_of_projects(serve):
     service = serve({"generate": {"projects": 23}})
     first = service.ok("GET", "projects")
@@ -218,7 +228,8 @@ def test_search_for_projects(service):
         "shop",
         "Big Shop",
     }
-    assert [each["id"] for each in service.ok("GET", "projects", params={"search": "1234567"})["projects"]] == [PROJECT]
+    for part in ("1234567", "WISPY-"):
+        assert [each["id"] for each in service.ok("GET", "projects", params={"search": part})["projects"]] == [PROJECT]
 
 
 def test_pages_of_operations(service):
@@ -242,10 +253,12 @@ def test_pages_of_branches(service):
     assert names(search=renamed.rsplit("/", 1)[1][3:]) == ["bb"]
     assert names(sort_by="name") == ["main", "c", "bb", "a"]
     assert "bb" in names(search="B")
-    page = service.ok("GET", BRANCHES, params={"limit": 2, "sort_by": "name"})
-    rest = service.ok("GET", BRANCHES, params={"limit": 2, "sort_by": "name", "cursor": page["pagination"]["next"]})
-    assert [branch["name"] for branch in rest["branches"]] == ["bb", "a"]
-    assert "next" not in rest["pagination"]
+    for order, last in (("desc", ["bb", "a"]), ("asc", ["c", "main"])):
+        query = {"limit": 2, "sort_by": "name", "sort_order": order}
+        page = service.ok("GET", BRANCHES, params=query)
+        rest = service.ok("GET", BRANCHES, params={**query, "cursor": page["pagination"]["next"]})
+        assert [branch["name"] for branch in rest["branches"]] == last
+        assert "next" not in rest["pagination"]
     refused(service.get(BRANCHES, limit=10_001), 400)
 
 
@@ -258,7 +271,16 @@ def test_compute_of_a_new_branch(service):
 
 @pytest.mark.parametrize(
     ("limits", "status"),
-    [((0.2, 1), 400), ((2, 1), 422), ((0.25, 8.5), 422), ((0.25, 8.25), 201), ((8, 16), 201)],
+    [
+        ((0.2, 1), 400),
+        ((2, 1), 422),
+        ((0.25, 8.5), 422),
+        ((0.25, 8.25), 201),
+        ((8, 16), 201),
+        ((9, 17), 422),
+        ((56, 56), 201),
+        ((57, 57), 422),
+    ],
 )
 def test_compute_sizes(service, limits, status):
     branch = service.create_finished_branch(endpoints=[])

@@ -13,7 +13,7 @@ from . import identifiers, lifecycle, operations, platform_activity, projects
 from .clock import format_optional, format_timestamp
 from .request_models import AUTOSCALING_LIMITS, ComputeChanges, ComputeOptions, NewCompute
 from .response_models import DEFAULT_COMPUTE_UNITS, Branch, Endpoint, Operation
-from .rules import MAX_AUTOSCALING_RANGE
+from .rules import MAX_AUTOSCALING_LIMIT, MAX_AUTOSCALING_RANGE, MAX_FIXED_SIZE
 from .store import Transaction
 
 READ_WRITE = NewCompute(type="read_write")
@@ -60,6 +60,9 @@ def options_of(stored: dict[str, object], changes: ComputeOptions) -> str:
     limits = [options.get(name, DEFAULT_COMPUTE_UNITS) for name in AUTOSCALING_LIMITS]
     if limits != sorted(limits):
         raise HTTPException(422, "autoscaling_limit_min_cu must not exceed autoscaling_limit_max_cu")
+    largest = MAX_FIXED_SIZE if limits[0] == limits[1] else MAX_AUTOSCALING_LIMIT
+    if limits[1] > largest:
+        raise HTTPException(422, f"autoscaling_limit_max_cu must not exceed {largest}")
     if limits[1] - limits[0] > MAX_AUTOSCALING_RANGE:
         raise HTTPException(
             422, f"the autoscaling limits must not differ by more than {MAX_AUTOSCALING_RANGE} compute units"

@@ -66,15 +66,12 @@ class FaultInjectionMiddleware(Middleware):
         state.update(page_limit=None, unavailable_ids=[], sandbox=self.sandbox)
         if method == "GET" and (old := faults.old_state(path, now)):
             state["sandbox"] = replace(self.sandbox, store=old)
-        body = b""
-        if method == "POST" and faults.hidden:
-            receive = replay_body(body := await read_body(receive), receive)
+        # Complete, so that the request is processed even if the client disconnects meanwhile.
+        receive = replay_body(body := await read_body(receive), receive)
         app = self.refusal(scope, path, body, now) or self.app
         for fault in faults.consume(method, path):
             match fault:
                 case DelayFault():
-                    # The request is processed even if the client disconnects meanwhile.
-                    receive = replay_body(await read_body(receive), receive)
                     await asyncio.sleep(fault.seconds)
                 case PageLimitFault():
                     state["page_limit"] = fault.items
@@ -92,7 +89,6 @@ class FaultInjectionMiddleware(Middleware):
                 case RewriteFault():
                     app = rewrite_shape(app, fault.set, fault.omit, fault.empty)
                 case HiddenSourceFault():
-                    receive = replay_body(body := await read_body(receive), receive)
                     faults.hidden[source_path(path, body)] = now + int(fault.seconds * SECOND)
                 case NormalizedNameFault():
                     app = with_normalized_name(app, fault)

@@ -25,7 +25,7 @@ from .keys import Scope as KeyScope
 from .paths import BASE_PATH, CONTROL_PATH, is_below
 from .responses import error_response
 from .rewriting import read_body, replay_body
-from .rules import ACCOUNT_PATHS, NOT_FOR_ORGANIZATIONS, OUTSIDE_THE_PROJECT
+from .rules import ACCOUNT_PATHS, NOT_FOR_ORGANIZATIONS, NOT_ITS_PROJECT, OUTSIDE_THE_PROJECT
 from .state import SandboxState
 
 # Far above any body of the API.
@@ -103,7 +103,7 @@ class AuthenticationMiddleware(Middleware):
         if key is None:
             message = "the API key is missing, invalid or revoked"
             app = error_response(scope, 401, message, {"WWW-Authenticate": "Bearer"})
-        elif problem := refusal(key, scope["path"]):
+        elif problem := refusal(key, scope["method"], scope["path"]):
             app = error_response(scope, 404, problem)
         scope["state"]["key"] = key
         await app(scope, receive, send)
@@ -122,10 +122,14 @@ class AuthenticationMiddleware(Middleware):
             return key
 
 
-def refusal(key: KeyScope, path: str) -> str | None:
-    """Return why a key may not be used for this path: it is limited to a project, or belongs to an organization."""
-    if key.project_id is not None and not is_below(f"{BASE_PATH}/projects/{key.project_id}", path):
-        return f'{OUTSIDE_THE_PROJECT}; subject_project_id:"{key.project_id}"'
+def refusal(key: KeyScope, method: str, path: str) -> str | None:
+    """Return why a key may not be used for this request: it is limited to a project, or belongs to an organization."""
+    if key.project_id is not None:
+        project = f"{BASE_PATH}/projects/{key.project_id}"
+        if not is_below(project, path):
+            return f'{OUTSIDE_THE_PROJECT}; subject_project_id:"{key.project_id}"'
+        if (method, path) == ("DELETE", project):
+            return NOT_ITS_PROJECT
     if key.org_id is not None and any(is_below(BASE_PATH + account, path) for account in ACCOUNT_PATHS):
         return NOT_FOR_ORGANIZATIONS
     return None

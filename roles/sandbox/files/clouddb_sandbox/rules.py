@@ -30,12 +30,15 @@ PROTECTED_ROLE_PREFIX = "pg_"
 RESERVED_DATABASE_NAMES = frozenset({"postgres", "template0", "template1"})
 MAX_ROLE_NAME_BYTES = 63
 MAX_AUTOSCALING_RANGE = 8
+MAX_AUTOSCALING_LIMIT = 16
+MAX_FIXED_SIZE = 56
 RECOVERY_WINDOW = 7 * 86400 * SECOND
 ACCOUNT_PATHS = ("/api_keys", "/users/me", "/regions")
 
 LOCKED = "project already has running conflicting operations, scheduling of new ones is prohibited"
 NOT_FOR_ORGANIZATIONS = "not allowed for organization API keys"
 OUTSIDE_THE_PROJECT = "not allowed to perform actions outside the project this key is scoped to"
+NOT_ITS_PROJECT = "not allowed to delete the project this key is scoped to"
 ORG_ID_REQUIRED = "org_id is required, you can find it on your organization settings page"
 NO_ROUTE = "this route does not exist"
 
@@ -87,6 +90,11 @@ RULES = (
         "document, `OrgApiKeyCreateRequest`; recorded: neondatabase/neon-pkgs, packages/sdk/e2e",
     ),
     Rule(
+        "project_key_deletes_no_project",
+        "A key limited to a project gets 404 to the deletion of this project",
+        f"{DOCS}/manage/api-keys: such a key cannot delete its project; 404 as for what is outside it",
+    ),
+    Rule(
         "pages_of_projects",
         "Ten projects a page without `limit`, 400 at most; more gets 400. The cursor is the last project's id",
         "document, `GET /projects`; recorded: list of projects, September 2025, with such a cursor",
@@ -110,8 +118,9 @@ RULES = (
     ),
     Rule(
         "compute_sizes",
-        "The smallest size of a compute is 0.25, its minimum does not exceed its maximum, and they differ by at most 8",
-        f"document, `ComputeUnit`; {DOCS}/introduction/autoscaling",
+        "The smallest size of a compute is 0.25, its minimum does not exceed its maximum, and they differ by at most 8. The largest"
+        " maximum is 16, or 56 if it equals the minimum",
+        f"document, `ComputeUnit`; {DOCS}/introduction/autoscaling; {DOCS}/manage/endpoints",
     ),
     Rule("suspend_timeout", "-1, 0, or 60 to 604,800 seconds", "document, `SuspendTimeoutSeconds`"),
     Rule(

@@ -90,7 +90,7 @@ def test_the_organization_is_that_of_the_option_or_of_the_environment(
     ("plugin", "terms", "options", "expected"),
     [
         ("connection_uri", (), {"project": "shop"}, "database: is required. Set a value."),
-        ("connection_uri", (), {**DATABASE, "brnach": "dev"}, "brnach: there is no such option."),
+        ("connection_uri", (), {**DATABASE, "brnach": "dev"}, "brnach: there is no such option. Did you mean branch?"),
         ("connection_uri", (), {**DATABASE, "branch": None}, "branch: must not be null."),
         ("connection_uri", (), {**DATABASE, "branch": " "}, "branch: must not be empty."),
         ("connection_uri", (), {**DATABASE, "branch": 1.1}, "branch: must be text, not the number 1.1. Quote it."),

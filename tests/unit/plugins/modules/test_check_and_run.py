@@ -61,6 +61,7 @@ SCENARIOS: list[tuple[str, dict[str, Any], str | None]] = [
     ("dev, expiring", {**DEV, "protected": True}, "protected"),
     ("dev, expiring", {**DEV, "default": True}, "default"),
     ("dev, expiring", {**DEV, "name": "kid", "parent": "dev"}, "parent"),
+    ("dev", {**DEV, "name": "kid", "parent": "dev", "protected": True, "expires_at": "7d"}, "protected"),
     ("nothing", {**DEV, "name": "main", "expires_at": "7d"}, "expires_at"),
     ("nothing", {**DEV, "name": "main", "state": "absent"}, "refused"),
     *(
@@ -82,6 +83,7 @@ SCENARIOS: list[tuple[str, dict[str, Any], str | None]] = [
     ("dev", RESTORE, None),
     ("dev", {**RESTORE, "timestamp": "1s", "preserve_as": "dev-before"}, None),
     ("dev and backup", {**RESTORE, "preserve_as": "backup"}, "preserve_as"),
+    ("dev, protected", {**RESTORE, "preserve_as": "dev-before"}, "refused"),
     *((there, SNAPSHOT, None) for there in ("nothing", "snapshot")),
     *((there, {**SNAPSHOT, "state": "absent"}, None) for there in ("nothing", "snapshot")),
     *((there, {**SNAPSHOT, "expires_at": "7d"}, None) for there in ("snapshot", "snapshot, expiring")),

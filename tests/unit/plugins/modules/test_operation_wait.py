@@ -147,7 +147,7 @@ def test_a_page_that_fails_does_not_begin_the_list_anew(sandbox: Sandbox, client
     sandbox.fault("page_limit", items=1, times=None)
     sandbox.fault("status", status=503, path=f"/projects/{BLOG}/operations", skip=1, times=3)
     task(client, project_id=BLOG, lookback=0.0)
-    assert [request["query"] for request in sandbox.requests()].count("limit=100") == 1
+    assert [request["query"] for request in sandbox.requests()].count("limit=1000") == 1
 
 
 @pytest.mark.parametrize(("name", "status"), [("fails", "failed"), ("breaks", "error"), ("cancelled", "cancelled")])

@@ -19,7 +19,7 @@ from ansible_collections.clouddb.control.tests.unit.support.resource_task import
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
 STEPS, SEEDS = 25, 50
-STEPS_OF_SAMPLE = 8
+STEPS_OF_SAMPLE = 5
 IN_A_WEEK = f"{datetime.now(timezone.utc) + timedelta(days=7):%Y-%m-%dT00:00:00Z}"
 FAULTS = (
     {"kind": "lost_answer"},

@@ -127,7 +127,7 @@ def test_the_last_poll_is_at_the_deadline(timeout: float, interval: float) -> No
 
 
 @pytest.mark.parametrize(
-    ("retry_after", "pauses"), [(25.0, [25, 25, 10]), (0.001, [0.2, 0.2, 0.2])], ids=["longer", "shorter"]
+    ("retry_after", "pauses"), [(25.0, [25, 25, 10]), (0.001, [0.5, 0.625, 0.78125])], ids=["longer", "shorter"]
 )
 def test_retry_after_can_only_lengthen_an_interval(retry_after: float, pauses: list[float]) -> None:
     account, refs = account_with(before_request=lambda account, path: refuse(path, retry_after))
