@@ -134,11 +134,10 @@ from typing import Any
 
 from ansible_collections.clouddb.control.plugins.module_utils._module import ControlModule
 
-from ..module_utils._errors import InvalidOption, will_fail
+from ..module_utils._errors import InvalidOption
 from ..module_utils._http.client import Client
-from ..module_utils._lists import id_from, list_named
-from ..module_utils._options import NOT_CREATED_ID, require_trimmed
-from ..module_utils._projects import PROJECT_OPTIONS, project_id_from
+from ..module_utils._options import require_trimmed
+from ..module_utils._projects import PROJECT_OPTIONS
 from ..module_utils._resources.declared import ACTION_OPTIONS, declare
 from ..module_utils._resources.kinds import BRANCH_RESTORE
 from ..module_utils._timestamps import moment
@@ -154,22 +153,9 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
     if source is None and is_earlier:
         source = params["name"]
     values = {"state": "restored", "timestamp": timestamp, "source": source}
-    if params["snapshot"] is None:
-        return declare(BRANCH_RESTORE, {**params, **values}, client, check_mode)
-    values = {"state": "snapshot restored", "finalize": True, **_snapshot_id(params, client, check_mode)}
-    result = declare(BRANCH_RESTORE, {**params, **values}, client, check_mode)
-    problem = will_fail(f"snapshot: there is no snapshot '{params['snapshot']}'")
-    return {**result, "warnings": [*result["warnings"], *([problem] if values["snapshot"] == NOT_CREATED_ID else ())]}
-
-
-def _snapshot_id(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
-    """The options with the ids of the project and of the snapshot with this id or name. In check mode, an earlier task may create them."""
-    project_id = str(project_id_from(params, client, may_be_missing=check_mode))
-    if NOT_CREATED_ID in (project_id, params["snapshot"]):
-        return {"snapshot": NOT_CREATED_ID}
-    listed = list_named(client, ("projects", project_id, "snapshots"), "snapshots", params["snapshot"])
-    found = id_from("snapshot", "snapshot", listed, params["snapshot"], check_mode)
-    return {"project": project_id, "snapshot": found}
+    if params["snapshot"] is not None:
+        values = {"state": "snapshot restored", "finalize": True}
+    return declare(BRANCH_RESTORE, {**params, **values}, client, check_mode)
 
 
 def main() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from .._errors import ClouddbError, InvalidOption, Result
 from .._http.client import Client
 from .._http.errors import RequestFailed
-from .._lists import ResourceNotFound, search_named
+from .._lists import ResourceNotFound, id_from, list_named, search_named
 from .._operations.operations import time_of_creation
 from .._operations.wait import WAIT_OPTIONS, wait_options
 from .._operations.waiting import Waiting
@@ -52,7 +52,7 @@ def declare(kind: Kind, params: Mapping[str, Any], client: Client, check_mode: b
         ids = _ids(kind, params, bounded, segments, may_be_missing)
         goal, *further = _goals(kind, params, ids, bounded.service_now(), segments, query)
         result = _reach_one(kind, goal, client, waiting, check_mode)
-        is_new = result["changed"] and result["request"]["method"] == "POST"
+        is_new = goal.creates and result["changed"] and result["request"]["method"] == "POST"
         if is_new and not kind.is_unique and not check_mode:
             result = _keep_the_first(kind, goal, result, client, waiting)
         # In check mode, a warning about what is there means that the task would fail.
@@ -151,15 +151,24 @@ def _goals(
 def _ids(
     kind: Kind, params: Mapping[str, Any], client: Client, segments: Sequence[str], may_be_missing: bool
 ) -> dict[str, str]:
-    """The ids of the branches that options name."""
+    """The ids of the branches, and of the snapshot, that options name."""
     ids = {}
     for option in kind.references:
         # A deletion does not depend on a parent. Without a value, the branch of a compute is the default one.
         is_given = params.get(option) or f"{{{option}}}" in kind.creation
         is_needed = not params.get("id") if option in kind.identity else is_given and params["state"] != "absent"
         if is_needed:
-            ids[option] = branch_id_from(params[option], client, segments[1], may_be_missing, option)
+            id_of = _snapshot_id_from if option == "snapshot" else branch_id_from
+            ids[option] = id_of(params[option], client, segments[1], may_be_missing, option)
     return ids
+
+
+def _snapshot_id_from(snapshot: str, client: Client, project_id: str, may_be_missing: bool, option: str) -> str:
+    """The id of the snapshot with this id or name, as of branch_id_from()."""
+    if NOT_CREATED_ID in (project_id, snapshot):
+        return NOT_CREATED_ID
+    listed = list_named(client, ("projects", project_id, "snapshots"), "snapshots", snapshot)
+    return id_from(option, "snapshot", listed, snapshot, may_be_missing)
 
 
 def _ensure(kind: Kind, find: Find, values: Mapping[str, Any], params: Mapping[str, Any]) -> Goal:

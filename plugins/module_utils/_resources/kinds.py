@@ -47,7 +47,7 @@ class Kind(NamedTuple):
 
     Bodies and responses have it in the field C(wrapper), and its result is C(result). Paths name it by the field C(key).
     Fields by option: C(identity) selects it, unless the option C(id) does, C(changeable) may be changed, C(fixed) is only set by its
-    creation, and C(initial) as well, but is not compared. C(references) are the options with the id or the name of a branch.
+    creation, and C(initial) as well, but is not compared. C(references) are the options with the id or the name of a branch, or of a C(snapshot).
     C(problems) are errors by option, with options in braces: an option of C(identity) without such a resource, and a fixed field
     with another value. C(beside_wrapper) are further fields of the body that creates it, by option and its value. C(actions) are
     further requests, by the value of C(state) or the option that asks for them. Several resources may have the same C(identity)
@@ -122,7 +122,7 @@ BRANCH_RESTORE = Kind(
     result="branch",
     parents=("project",),
     identity={"name": "id"},
-    references=("name", "source"),
+    references=("name", "source", "snapshot"),
     actions={
         "restored": Action(
             "restore",
@@ -238,7 +238,9 @@ def not_created(params: Mapping[str, Any], segments: Sequence[str], ids: Mapping
     """The warnings of check mode about options that name what is not there; what an earlier task names has no value yet."""
     found = {**dict(zip(("project", "branch"), segments[1::2])), **ids}
     return [
-        will_fail(f"{option}: there is no {'project' if option == 'project' else 'branch'} '{params[option]}'")
+        will_fail(
+            f"{option}: there is no {option if option in ('project', 'snapshot') else 'branch'} '{params[option]}'"
+        )
         for option, value in found.items()
         if value == NOT_CREATED_ID and params.get(option) not in (None, NOT_CREATED_ID)
         # Nothing is looked up below a project that is not there.

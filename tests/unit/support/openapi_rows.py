@@ -93,10 +93,14 @@ def problems(kind: kinds.Kind, document: Described) -> list[str]:
         *identity,
         *changeable,
         *fixed,
-        *(name for each in kind.actions.values() for name in each.sets_fields or ()),
+        *(name for each in kind.actions.values() if not each.listed_with for name in each.sets_fields or ()),
     ]
+    listed_fields = [name for each in kind.actions.values() if each.listed_with for name in each.sets_fields or ()]
     requests: dict[str, list[tuple[Mapping[str, Any], list[str], bool]]] = {
-        f"GET {listed}": [(document.response(f"GET {listed}"), [kind.plural], False)],
+        f"GET {listed}": [
+            (document.response(f"GET {listed}"), [kind.plural], False),
+            (document.at(document.response(f"GET {listed}"), kind.plural), listed_fields, False),
+        ],
         f"GET {item}": [(document.at(document.response(f"GET {item}"), kind.wrapper), shown, False)],
     }
     if kind.creation:

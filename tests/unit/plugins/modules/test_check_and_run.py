@@ -19,6 +19,10 @@ COMPUTE = {"module": "compute", "branch": "dev"}
 USER = {"module": "database_user", "branch": "dev", "name": "app"}
 DATABASE = {"module": "database", "branch": "dev", "name": "orders", "owner": "app"}
 RESTORE = {"module": "branch_restore", "name": "dev"}
+SNAPSHOT = {"module": "snapshot", "name": "nightly"}
+OF_SNAPSHOT = {"module": "branch_restore", "name": "main", "snapshot": "nightly"}
+SCHEDULE = {"backup_schedule": [{"frequency": "daily", "hour": 3, "retention": "7d"}]}
+BLOG = {"module": "project", "name": "blog"}
 
 # The resource that is there before: its tasks, or what is done to it by the service's API.
 PREPARED: dict[str, list[dict[str, Any]]] = {
@@ -35,6 +39,12 @@ PREPARED: dict[str, list[dict[str, Any]]] = {
     "user": [DEV, USER],
     "user, unfinished": [DEV, {**USER, "wait": False}],
     "database": [DEV, USER, DATABASE],
+    "snapshot": [SNAPSHOT],
+    "snapshot, expiring": [{**SNAPSHOT, "expires_at": "7d"}],
+    "main, of a snapshot": [SNAPSHOT, OF_SNAPSHOT],
+    "main, with a schedule": [{**DEV, "name": "main", **SCHEDULE}],
+    "dev, deleted": [DEV, {**DEV, "state": "absent"}],
+    "blog, deleted": [{**BLOG, "state": "absent"}],
 }
 SCENARIOS: list[tuple[str, dict[str, Any], str | None]] = [
     # What is there, the task, and the option or the kind of its refusal.
@@ -74,6 +84,18 @@ SCENARIOS: list[tuple[str, dict[str, Any], str | None]] = [
     ("dev", {**RESTORE, "timestamp": "1s", "preserve_as": "dev-before"}, None),
     ("dev and backup", {**RESTORE, "preserve_as": "backup"}, "preserve_as"),
     ("dev, protected", {**RESTORE, "preserve_as": "dev-before"}, "refused"),
+    *((there, SNAPSHOT, None) for there in ("nothing", "snapshot")),
+    *((there, {**SNAPSHOT, "state": "absent"}, None) for there in ("nothing", "snapshot")),
+    *((there, {**SNAPSHOT, "expires_at": "7d"}, None) for there in ("snapshot", "snapshot, expiring")),
+    ("snapshot, expiring", {**SNAPSHOT, "expires_at": "never"}, None),
+    ("dev", {**SNAPSHOT, "branch": "dev"}, "branch"),
+    ("snapshot", OF_SNAPSHOT, None),
+    ("main, of a snapshot", {**RESTORE, "name": "main", "timestamp": "1s", "preserve_as": "kept"}, "source"),
+    *((there, {**DEV, "name": "main", **SCHEDULE}, None) for there in ("nothing", "main, with a schedule")),
+    ("main, with a schedule", {**DEV, "name": "main", "backup_schedule": []}, None),
+    ("dev", {**DEV, **SCHEDULE}, "backup_schedule"),
+    *((there, {**DEV, "state": "recovered"}, None) for there in ("dev", "dev, deleted")),
+    *((there, {**BLOG, "state": "recovered"}, None) for there in ("nothing", "blog, deleted")),
     ("nothing", {"module": "project", "name": "new"}, None),
     ("nothing", {"module": "project", "name": "shop", "history_retention": "3d"}, None),
     ("nothing", {"module": "project", "name": "shop", "state": "absent"}, None),

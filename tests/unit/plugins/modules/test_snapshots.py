@@ -1,0 +1,210 @@
+# Copyright (c) clouddb.control contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Snapshots, their restore, backup schedules, and the recovery of what was deleted, against a sandbox."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+
+from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
+from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
+from ansible_collections.clouddb.control.plugins.module_utils._options import NOT_CREATED_ID
+from ansible_collections.clouddb.control.tests.unit.support.resource_task import SHOP, failing, task, writes
+from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
+
+BLOG = "red-moon-34567890"
+PROJECT = f"/projects/{SHOP}"
+NIGHTLY: dict[str, Any] = {"module": "snapshot", "name": "nightly"}
+RESTORE: dict[str, Any] = {"module": "branch_restore", "name": "main", "snapshot": "nightly"}
+DEV: dict[str, Any] = {"module": "branch", "name": "dev"}
+SCHEDULE = [{"frequency": "daily", "hour": 3, "retention": "7d"}]
+STORED = [{"frequency": "daily", "hour": 3, "retention_seconds": 604_800}]
+
+
+def snapshots(sandbox: Sandbox) -> list[dict[str, Any]]:
+    return list(sandbox.api("GET", f"{PROJECT}/snapshots")["snapshots"])
+
+
+def branches(sandbox: Sandbox) -> dict[str, dict[str, Any]]:
+    return {each["name"]: each for each in sandbox.api("GET", f"{PROJECT}/branches")["branches"]}
+
+
+def schedule(sandbox: Sandbox, name: str = "main") -> Any:
+    return sandbox.api("GET", f"{PROJECT}/branches/{branches(sandbox)[name]['id']}/backup_schedule")["schedule"]
+
+
+def test_a_snapshot_is_of_a_branch_at_a_time(sandbox: Sandbox, client: Client) -> None:
+    task(client, **DEV, schema_only=True)
+    sandbox.advance(60)
+    taken = task(client, **NIGHTLY, branch="dev", timestamp="30s", expires_at="90d")["snapshot"]
+    assert taken["source_branch_id"] == branches(sandbox)["dev"]["id"]
+    assert taken["timestamp"] < taken["created_at"] < taken["expires_at"]
+    assert task(client, **NIGHTLY, lsn="0/1")["changed"] is False
+    assert task(client, module="snapshot", name="early", lsn="0/1")["snapshot"]["lsn"] == "0/1"
+    for branch, names in ((None, ["early", "nightly"]), ("dev", ["nightly"]), ("main", ["early"])):
+        listed = task(client, "snapshot_info", branch=branch)["snapshots"]
+        assert [each["name"] for each in listed] == names
+    assert task(client, "snapshot_info", branch="kid", check_mode=True)["snapshots"] == []
+
+
+def test_its_expiration_is_changed(sandbox: Sandbox, client: Client) -> None:
+    def expiration(value: Any) -> tuple[bool, Any]:
+        result = task(client, **NIGHTLY, expires_at=value)
+        return result["changed"], result["snapshot"].get("expires_at")
+
+    first = expiration("2d")
+    assert (first[0], expiration("5d")) == (True, (False, first[1]))
+    at = (datetime.now(timezone.utc) + timedelta(days=60)).replace(microsecond=0).isoformat()
+    assert expiration(at)[0] is True
+    assert expiration(at)[0] is False
+    assert (expiration("never"), expiration("never")) == ((True, None), (False, None))
+    assert [line for line in writes(sandbox) if line.startswith("POST")] == [
+        f"POST {PROJECT}/branches/{branches(sandbox)['main']['id']}/snapshot"
+    ]
+    for invalid in ("2020-01-01T00:00:00Z", "2030-01-01"):
+        assert failing(client, **NIGHTLY, expires_at=invalid)["option"] == "expires_at"
+
+
+@pytest.mark.parametrize("wait", [True, False])
+def test_a_snapshot_is_taken_once_when_the_answer_is_lost(sandbox: Sandbox, client: Client, wait: bool) -> None:
+    sandbox.fault("lost_answer", method="POST", path="*/snapshot")
+    result = task(client, **NIGHTLY, wait=wait)
+    assert (result["changed"], [each["id"] for each in snapshots(sandbox)]) == (True, [result["snapshot"]["id"]])
+
+
+def test_no_request_is_about_one_snapshot_but_to_change_it(sandbox: Sandbox, client: Client) -> None:
+    """The service has no GET for it, and no operations about it."""
+    task(client, **NIGHTLY)
+    before = len(sandbox.sent())
+    task(client, **NIGHTLY, expires_at="7d")
+    task(client, **NIGHTLY, state="absent", wait=False)
+    own = [line for line in sandbox.sent()[before:] if "/snapshots/" in line or line.endswith("/operations")]
+    assert [line.split()[0] for line in own] == ["PATCH", "DELETE"]
+
+
+@pytest.mark.parametrize("option", [{"snapshot": "nightly"}, {"snapshot": None}])
+@pytest.mark.parametrize("wait", [True, False])
+def test_a_restore_puts_the_snapshot_in_the_place_of_the_branch(
+    sandbox: Sandbox, client: Client, option: dict[str, Any], wait: bool
+) -> None:
+    taken = task(client, **NIGHTLY)["snapshot"]
+    before = branches(sandbox)["main"]["id"]
+    result = task(client, **{**RESTORE, "snapshot": option["snapshot"] or taken["id"]}, wait=wait)
+    shown = result["branch"]
+    assert (result["changed"], shown["name"], shown["restored_from"]) == (True, "main", taken["id"])
+    assert shown["restored_as"] == branches(sandbox)["main (old)"]["id"] == before
+    assert shown["id"] == branches(sandbox)["main"]["id"]
+    assert (len(result["operations"]) > 0, result["diff"]["after"].keys()) == (True, {"created_at"})
+
+
+@pytest.mark.parametrize("wait", [True, False])
+def test_the_restored_branch_shows_a_restore_whose_answer_was_lost(
+    sandbox: Sandbox, client: Client, wait: bool
+) -> None:
+    """But not one of before."""
+    task(client, **NIGHTLY)
+    task(client, **RESTORE)
+    sandbox.advance(60)
+    sandbox.fault("status", status=502, method="POST", path="*/restore")
+    assert failing(client, **RESTORE, wait=wait)["kind"] == "unknown_outcome"
+    sandbox.fault("lost_answer", method="POST", path="*/restore")
+    result = task(client, **RESTORE, wait=wait)
+    assert (result["changed"], result["branch"]["id"]) == (True, branches(sandbox)["main"]["id"])
+    assert sorted(branches(sandbox)) == ["main", "main (old 2)", "main (old)"]
+
+
+def test_a_restore_of_what_is_not_there(sandbox: Sandbox, client: Client) -> None:
+    assert failing(client, **RESTORE)["option"] == "snapshot"
+    for snapshot, warnings in (("nightly", 1), (NOT_CREATED_ID, 0)):
+        planned = task(client, **{**RESTORE, "snapshot": snapshot}, check_mode=True)
+        assert (planned["changed"], len(planned["warnings"])) == (True, warnings)
+    planned = task(client, **RESTORE, project="none", check_mode=True)
+    assert (planned["changed"], len(planned["warnings"])) == (True, 1)
+    assert writes(sandbox) == []
+
+
+def test_a_new_branch_gets_its_schedule(sandbox: Sandbox, client: Client) -> None:
+    root = {**DEV, "schema_only": True, "backup_schedule": SCHEDULE}
+    planned = task(client, **root, check_mode=True)
+    result = task(client, **root)
+    assert planned["diff"]["after"] == result["diff"]["after"]
+    assert (schedule(sandbox, "dev"), result["branch"]["schedule"]) == (STORED, STORED)
+    assert task(client, **root)["changed"] is False
+
+
+def test_a_schedule_is_compared_by_what_is_given(sandbox: Sandbox, client: Client) -> None:
+    main = {"module": "branch", "name": "main"}
+    task(client, **main, backup_schedule=SCHEDULE)
+    assert task(client, **main, backup_schedule=[{"frequency": "daily"}])["changed"] is False
+    assert task(client, **main)["changed"] is False
+    assert schedule(sandbox) == STORED
+    ended = task(client, **main, backup_schedule=[])
+    assert (ended["changed"], ended["diff"]) == (True, {"before": {"schedule": STORED}, "after": {"schedule": []}})
+    assert (task(client, **main, backup_schedule=[])["changed"], schedule(sandbox)) == (False, [])
+    invalid = [{"frequency": "daily", "retention": "soon"}]
+    assert failing(client, **main, backup_schedule=invalid)["option"] == "backup_schedule"
+
+
+@pytest.mark.parametrize("kind", ["lost_answer", "status"])
+def test_a_schedule_is_set_after_all(sandbox: Sandbox, client: Client, kind: str) -> None:
+    details = {"status": 503} if kind == "status" else {}
+    sandbox.fault(kind, method="PUT", path="*/backup_schedule", **details)
+    assert task(client, module="branch", name="main", backup_schedule=SCHEDULE)["changed"] is True
+    assert schedule(sandbox) == STORED
+
+
+def deleted(sandbox: Sandbox, client: Client, **resource: Any) -> None:
+    task(client, **resource, state="absent")
+    sandbox.advance(5)
+
+
+@pytest.mark.parametrize("fault", [None, "lost_answer"])
+@pytest.mark.parametrize("wait", [True, False])
+def test_a_branch_is_recovered_with_its_id(sandbox: Sandbox, client: Client, fault: str | None, wait: bool) -> None:
+    branch = task(client, **DEV)["branch"]
+    deleted(sandbox, client, **DEV)
+    if fault:
+        sandbox.fault(fault, method="POST", path="*/recover")
+    result = task(client, **DEV, state="recovered", wait=wait)
+    assert (result["changed"], result["branch"]["id"], "recovery" in result["branch"]) == (True, branch["id"], False)
+    assert list(result["diff"]["before"]) == list(result["diff"]["after"]) == ["recovery"]
+    assert task(client, **DEV, state="recovered")["changed"] is False
+    assert len([line for line in writes(sandbox) if line.endswith("/recover")]) == 1
+
+
+def test_what_is_not_deleted_or_too_long_ago_cannot_be_recovered(sandbox: Sandbox, client: Client) -> None:
+    assert failing(client, **DEV, state="recovered") == {"kind": "not_found", "option": "name"}
+    planned = task(client, **DEV, state="recovered", check_mode=True)
+    assert (planned["changed"], len(planned["warnings"])) == (True, 1)
+    task(client, **DEV)
+    deleted(sandbox, client, **DEV)
+    sandbox.advance(7 * 86400)
+    assert failing(client, **DEV, state="recovered")["kind"] == "not_found"
+    for option in ({"name_pattern": "dev-*", "name": None}, {"new_name": "kid"}):
+        assert failing(client, **{**DEV, **option}, state="recovered")["kind"] == "invalid_option"
+
+
+@pytest.mark.parametrize("selected", [{"name": "blog"}, {"name": None, "id": BLOG}])
+def test_a_project_is_recovered_and_can_be_changed_then(
+    sandbox: Sandbox, client: Client, selected: dict[str, Any]
+) -> None:
+    """The operation that has deleted it is in the history, where it is not taken for one that goes on."""
+    deleted(sandbox, client, module="project", name="blog")
+    result = task(client, "project", **selected, state="recovered")
+    assert (result["changed"], result["project"]["id"]) == (True, BLOG)
+    assert "deleted_at" not in result["project"]
+    assert task(client, "project", **selected, state="recovered")["changed"] is False
+    assert task(client, "project", name="blog", history_retention="3d")["changed"] is True
+
+
+def test_of_several_deleted_projects_the_id_selects_one(sandbox: Sandbox, client: Client) -> None:
+    deleted(sandbox, client, module="project", name="blog")
+    other = task(client, "project", name="blog")["project"]["id"]
+    deleted(sandbox, client, module="project", name="blog")
+    with pytest.raises(ClouddbError) as error:
+        task(client, "project", name="blog", state="recovered")
+    assert error.value.kind == "ambiguous_match"
+    assert task(client, "project", name=None, id=other, state="recovered")["project"]["id"] == other
