@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup quickstart test units integration sanity lint format test-all test-matrix docs benchmark release clean
+.PHONY: help setup quickstart test units integration sanity lint format test-all test-matrix mutants docs benchmark release clean
 
 PYTHON ?= python3
 
@@ -48,6 +48,9 @@ test-all: $(ALL_READY) $(RELEASE_READY) ## Run the suites that make test leaves 
 
 test-matrix: $(ALL_READY) ## Run the tests on all supported versions with the Pythons found, for hours
 	@.venv/bin/nox $(ARGS)
+
+mutants: $(ALL_READY) ## List changes of the code that no test notices, since the last tag or in ARGS=plugins/module_utils/_lists.py, for hours
+	@.venv/bin/python tests/tools/mutants.py $(ARGS)
 
 docs: $(ALL_READY) ## Build the documentation site in .build/docs
 	@.venv/bin/python docs/site/build.py

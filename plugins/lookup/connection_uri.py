@@ -73,9 +73,9 @@ _raw:
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..module_utils._addresses import find_address
 from ..module_utils._errors import InvalidOption
 from ..module_utils._http.client import Client
-from ..module_utils._resources.connection import find_address
 from ..plugin_utils._lookup import ClientLookup
 
 

@@ -118,9 +118,10 @@ def search_named(
     query: Mapping[str, Any] | None = None,
     check: Callable[[Response], None] | None = None,
     kept: Callable[[list[dict[str, Any]]], list[dict[str, Any]]] = list,
+    or_all: bool = True,
     **options: Any,
 ) -> Listed:
-    """As list_named(), even if the list is incomplete."""
+    """As list_named(), even if the list is incomplete. Without C(or_all), what the service does not find has no names that are near."""
     is_found = is_ignored = False
 
     def noted(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -140,7 +141,7 @@ def search_named(
                 raise
         else:
             # A service that ignores the parameter has returned the complete list.
-            if is_found or is_ignored:
+            if is_found or is_ignored or not or_all:
                 return found
     return list_checked(client, segments, field, query, check, kept=noted, **options)
 

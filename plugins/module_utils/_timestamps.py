@@ -79,10 +79,10 @@ def parse_age(value: object) -> timedelta | None:
     try:
         if match:
             return timedelta(**{_UNITS[match.group(2)]: float(match.group(1))})
-        # Python takes a boolean for a number, and underscores between digits.
-        is_number = isinstance(value, (str, int, float)) and not isinstance(value, bool)
-        if is_number and str(value).isascii() and "_" not in str(value):
-            return timedelta(seconds=float(str(value)))
+        text = str(value)
+        # Python takes underscores between digits, and the digits of other scripts.
+        if text.isascii() and "_" not in text:
+            return timedelta(seconds=float(text))
     except (ValueError, OverflowError):
         pass
     return None
@@ -104,7 +104,7 @@ def duration(params: Mapping[str, Any], option: str, zero: bool = True, largest:
 def whole_seconds(params: Mapping[str, Any], option: str, *others: int) -> int | None:
     """The option's whole seconds, as of duration(), or one of the numbers in C(others); None if it is not set."""
     value = params.get(option)
-    if value is None or (not isinstance(value, bool) and str(value).strip() in map(str, others)):
+    if value is None or str(value).strip() in map(str, others):
         return None if value is None else int(value)
     seconds = duration(params, option)
     if seconds % 1:

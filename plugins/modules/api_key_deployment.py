@@ -138,8 +138,9 @@ from ..module_utils._errors import InvalidOption
 from ..module_utils._files.secret_file import dest_from
 from ..module_utils._http.client import Client
 from ..module_utils._keys.scope import SCOPE_OPTIONS, scope_from
-from ..module_utils._rotation.confirmation import Confirmation, keys_from_ids, run_from
+from ..module_utils._rotation.confirmation import Confirmation, run_from
 from ..module_utils._rotation.deployment import Host, NewKey, commit, confirm, deploy, inspect, roll_back
+from ..module_utils._rotation.host_lists import keys_from_ids
 from ..module_utils._rotation.record import record_file
 
 

@@ -239,12 +239,11 @@ from ansible_collections.clouddb.control.plugins.module_utils._module import Con
 
 from ..module_utils._errors import ClouddbError
 from ..module_utils._http.client import Client
-from ..module_utils._operations.wait import WAIT_OPTIONS, limits_from
-from ..module_utils._resources.engine import reach
+from ..module_utils._operations.wait import WAIT_OPTIONS, wait_options
+from ..module_utils._operations.waiting import Waiting
+from ..module_utils._resources.engine import Engine
 from ..module_utils._resources.goal import READ
-from ..module_utils._resources.read import read
-from ..module_utils._resources.request_options import goal_from
-from ..module_utils._resources.waiting import Waiting
+from ..module_utils._resources.request import goal_from, read
 from ..module_utils._secrets import secret_texts
 from ..module_utils._timestamps import duration
 
@@ -271,11 +270,11 @@ def _shown(result: Mapping[str, Any], client: Client, params: Mapping[str, Any])
 
 
 def _run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
-    limits, lock_timeout = limits_from(params), duration(params, "lock_timeout")
+    limits, lock_timeout = wait_options(params), duration(params, "lock_timeout")
     goal = goal_from(params, check_mode)
     if goal.intent == READ:
         return read(client, goal, params["all_pages"], check_mode)
-    return reach(client, goal, Waiting(client, limits, lock_timeout), check_mode)
+    return Engine(client, goal, Waiting(client, limits, lock_timeout), check_mode).run()
 
 
 def main() -> None:

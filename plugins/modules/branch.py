@@ -77,6 +77,41 @@ options:
     description: Whether a new branch has the schema of O(parent) only, without its data.
     type: bool
     default: false
+  state:
+    description:
+      - Whether the branch should exist.
+      - V(recovered) restores a branch that was deleted, within the days for which the service keeps it, with its data and computes. It no longer
+        expires. A branch that exists stays as it is. Other options of the branch are not applied.
+      - The service documents the recovery of branches as a preview, which is not available to all accounts.
+    type: str
+    choices: [present, absent, recovered]
+    default: present
+  backup_schedule:
+    description:
+      - When the service takes snapshots of the branch by itself, which must be a root branch. An empty list ends the schedule. If not set, it stays
+        as it is.
+      - Entries are compared in order, each by the fields that are set.
+    type: list
+    elements: dict
+    version_added: 2.1.0
+    suboptions:
+      frequency:
+        description: How often a snapshot is taken.
+        type: str
+        required: true
+        choices: [hourly, daily, weekly, monthly, yearly]
+      hour:
+        description: Hour of the day in UTC, V(0) to V(23).
+        type: int
+      day:
+        description: Day of the week or of the month, V(1) to V(31).
+        type: int
+      month:
+        description: Month of the year, V(1) to V(12).
+        type: int
+      retention:
+        description: How long a snapshot is kept, in seconds or with a unit, such as V(7d), at least one hour. If not set, it is kept until it is deleted.
+        type: raw
   default:
     description: Set to V(true) to make the branch the default branch of the project. If not set, that stays as it is.
     type: bool
@@ -106,6 +141,7 @@ options:
 seealso:
   - module: clouddb.control.branch_info
   - module: clouddb.control.branch_restore
+  - module: clouddb.control.snapshot
   - module: clouddb.control.compute
   - module: clouddb.control.database
   - module: clouddb.control.database_user
@@ -155,6 +191,21 @@ EXAMPLES = r"""
     name: pr-42
     new_name: demo
     expires_at: never
+
+- name: Take a snapshot each night, and keep it for two weeks
+  clouddb.control.branch:
+    project: shop
+    name: main
+    backup_schedule:
+      - frequency: daily
+        hour: 3
+        retention: 14d
+
+- name: Recover a branch that was deleted by mistake
+  clouddb.control.branch:
+    project: shop
+    name: pr-42
+    state: recovered
 
 - name: Delete the branch of a closed pull request
   clouddb.control.branch:
@@ -227,9 +278,9 @@ failure:
     kind: wait_failed
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Union
+from typing import Any, Optional, Union
 
 from ansible_collections.clouddb.control.plugins.module_utils._module import ControlModule
 
@@ -237,30 +288,57 @@ from ..module_utils._errors import InvalidOption
 from ..module_utils._http.client import Client
 from ..module_utils._options import require_trimmed
 from ..module_utils._projects import PROJECT_OPTIONS
-from ..module_utils._resources.declared import LONGEST_LIFE, NEVER, STATE_OPTIONS, declare
+from ..module_utils._resources.declared import NEVER, RECOVERABLE, STATE_OPTIONS, declare
 from ..module_utils._resources.kinds import BRANCH
 from ..module_utils._resources.sweep import sweep
-from ..module_utils._timestamps import moment
+from ..module_utils._timestamps import moment, whole_seconds
+
+# The fields of a backup schedule, as the service calls them.
+SCHEDULE_OPTIONS: dict[str, dict[str, Any]] = {
+    "frequency": {"type": "str", "required": True, "choices": ["hourly", "daily", "weekly", "monthly", "yearly"]},
+    "hour": {"type": "int"},
+    "day": {"type": "int"},
+    "month": {"type": "int"},
+    "retention": {"type": "raw"},
+}
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
     """Returns the result of the task."""
     if params["name_pattern"] is not None:
-        if params["state"] == "present":
-            raise InvalidOption("name_pattern", "requires state: absent. To create or change a branch, set name.")
+        if params["state"] != "absent":
+            raise InvalidOption(
+                "name_pattern", "requires state: absent. To create, change or recover a branch, set name."
+            )
         return sweep(params, client, check_mode)
     for option in ("older_than", "unused_for", "keep"):
         if params[option] is not None:
             raise InvalidOption(option, "requires name_pattern, such as pr-*, and state: absent.")
     require_trimmed(params, "new_name")
-    if params["new_name"] is not None and params["state"] == "absent":
-        raise InvalidOption("new_name", "requires state: present. To delete the branch, set its present name.")
+    if params["new_name"] is not None and params["state"] != "present":
+        raise InvalidOption(
+            "new_name", "requires state: present. To delete or recover the branch, set its present name."
+        )
     fields = {
         "expires_at": _expiration(params),
         "from_timestamp": moment(params, "from_timestamp", needs_offset=True),
         "init_source": "schema-only" if params["schema_only"] else None,
+        "backup_schedule": _schedule(params["backup_schedule"]),
     }
     return declare(BRANCH, {**params, **fields}, client, check_mode)
+
+
+def _schedule(items: Optional[Sequence[Mapping[str, Any]]]) -> Optional[list[dict[str, Any]]]:
+    """The option C(backup_schedule) as the service takes it. Raises InvalidOption."""
+    schedule = []
+    for item in items or ():
+        try:
+            retention = whole_seconds(item, "retention")
+        except InvalidOption as error:
+            raise InvalidOption("backup_schedule", str(error)) from None
+        fields = {**item, "retention": None, "retention_seconds": retention}
+        schedule.append({field: value for field, value in fields.items() if value is not None})
+    return None if items is None else schedule
 
 
 def _expiration(params: Mapping[str, Any]) -> Union[datetime, timedelta, str, None]:
@@ -268,8 +346,9 @@ def _expiration(params: Mapping[str, Any]) -> Union[datetime, timedelta, str, No
     if params["expires_at"] == NEVER:
         return NEVER
     value = moment(params, "expires_at", needs_offset=True)
-    if isinstance(value, timedelta) and not timedelta(0) < value <= LONGEST_LIFE and params["state"] == "present":
-        raise InvalidOption("expires_at", f"must be in the future, and at most {LONGEST_LIFE.days} days ahead")
+    longest = BRANCH.longest_life or timedelta.max
+    if isinstance(value, timedelta) and not timedelta(0) < value <= longest and params["state"] == "present":
+        raise InvalidOption("expires_at", f"must be in the future, and at most {longest.days} days ahead")
     return value
 
 
@@ -287,12 +366,14 @@ def main() -> None:
             "from_lsn": {"type": "str"},
             "schema_only": {"type": "bool", "default": False},
             "default": {"type": "bool", "choices": [True]},
+            "backup_schedule": {"type": "list", "elements": "dict", "options": SCHEDULE_OPTIONS},
             "older_than": {"type": "raw"},
             "unused_for": {"type": "raw"},
             "keep": {"type": "raw"},
             "max_deletions": {"type": "int", "default": 10},
             **PROJECT_OPTIONS,
             **STATE_OPTIONS,
+            **RECOVERABLE,
         },
         mutually_exclusive=[("name", "name_pattern"), ("new_name", "name_pattern"), ("from_timestamp", "from_lsn")],
         required_one_of=[("name", "name_pattern")],

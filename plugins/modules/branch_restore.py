@@ -11,7 +11,7 @@ short_description: Reset a branch to its parent, or restore it to an earlier tim
 version_added: 2.0.0
 description:
   - Replaces the data of a branch by that of its parent, of another branch, or of an earlier time. Other clients call the first one a reset from parent.
-  - The id of the branch, its computes, and so its connection strings stay. Open connections are interrupted.
+  - The id of the branch, its computes, and so its connection strings stay, but not the id with O(snapshot). Open connections are interrupted.
   - Each run restores the branch again, and reports C(changed). With O(preserve_as), the next run needs another name, or that branch deleted first.
 author: clouddb.control contributors (@clouddb)
 extends_documentation_fragment:
@@ -39,6 +39,14 @@ options:
   lsn:
     description: Log sequence number of the data of O(source), instead of O(timestamp).
     type: str
+  snapshot:
+    description:
+      - Id or name of a snapshot of the project to take the data from, instead of O(source).
+      - The service makes a new branch of the snapshot, which takes the name, the computes and so the connection strings, the protection and the
+        backup schedule of the branch, but has another id. It keeps the branch under a name of its own, such as C(main (old)), with the branches that
+        were created from it. Delete that branch when you no longer need it, because each restore keeps one more root branch.
+    type: str
+    version_added: 2.1.0
   preserve_as:
     description:
       - Name of a new branch that keeps the present data. No branch may have this name already. If not set, the present data is lost.
@@ -49,6 +57,7 @@ notes:
   - After a restore from the branch itself, its parent is the branch O(preserve_as). A later reset needs O(source) to reach the former parent.
 seealso:
   - module: clouddb.control.branch
+  - module: clouddb.control.snapshot
 """
 
 EXAMPLES = r"""
@@ -65,6 +74,12 @@ EXAMPLES = r"""
     name: main
     timestamp: 2h
     preserve_as: main-before-restore
+
+- name: Restore the data of a snapshot
+  clouddb.control.branch_restore:
+    project: shop
+    name: main
+    snapshot: before-release-42
 
 - name: Copy the present data of another branch
   clouddb.control.branch_restore:
@@ -119,10 +134,11 @@ from typing import Any
 
 from ansible_collections.clouddb.control.plugins.module_utils._module import ControlModule
 
-from ..module_utils._errors import InvalidOption
+from ..module_utils._errors import InvalidOption, will_fail
 from ..module_utils._http.client import Client
-from ..module_utils._options import require_trimmed
-from ..module_utils._projects import PROJECT_OPTIONS
+from ..module_utils._lists import id_from, list_named
+from ..module_utils._options import NOT_CREATED_ID, require_trimmed
+from ..module_utils._projects import PROJECT_OPTIONS, project_id_from
 from ..module_utils._resources.declared import ACTION_OPTIONS, declare
 from ..module_utils._resources.kinds import BRANCH_RESTORE
 from ..module_utils._timestamps import moment
@@ -138,7 +154,22 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
     if source is None and is_earlier:
         source = params["name"]
     values = {"state": "restored", "timestamp": timestamp, "source": source}
-    return declare(BRANCH_RESTORE, {**params, **values}, client, check_mode)
+    if params["snapshot"] is None:
+        return declare(BRANCH_RESTORE, {**params, **values}, client, check_mode)
+    values = {"state": "snapshot restored", "finalize": True, **_snapshot_id(params, client, check_mode)}
+    result = declare(BRANCH_RESTORE, {**params, **values}, client, check_mode)
+    problem = will_fail(f"snapshot: there is no snapshot '{params['snapshot']}'")
+    return {**result, "warnings": [*result["warnings"], *([problem] if values["snapshot"] == NOT_CREATED_ID else ())]}
+
+
+def _snapshot_id(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
+    """The options with the ids of the project and of the snapshot with this id or name. In check mode, an earlier task may create them."""
+    project_id = str(project_id_from(params, client, may_be_missing=check_mode))
+    if NOT_CREATED_ID in (project_id, params["snapshot"]):
+        return {"snapshot": NOT_CREATED_ID}
+    listed = list_named(client, ("projects", project_id, "snapshots"), "snapshots", params["snapshot"])
+    found = id_from("snapshot", "snapshot", listed, params["snapshot"], check_mode)
+    return {"project": project_id, "snapshot": found}
 
 
 def main() -> None:
@@ -149,11 +180,15 @@ def main() -> None:
             "timestamp": {"type": "raw"},
             "lsn": {"type": "str"},
             "preserve_as": {"type": "str"},
+            "snapshot": {"type": "str"},
             **PROJECT_OPTIONS,
             **ACTION_OPTIONS,
         },
-        ids=["name"],
-        mutually_exclusive=[("timestamp", "lsn")],
+        ids=["name", "snapshot"],
+        mutually_exclusive=[
+            ("timestamp", "lsn"),
+            *(("snapshot", option) for option in ("source", "timestamp", "lsn", "preserve_as")),
+        ],
     ).run(run)
 
 

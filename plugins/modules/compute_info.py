@@ -81,8 +81,7 @@ from functools import partial
 from ansible_collections.clouddb.control.plugins.module_utils._module import ControlModule
 
 from ..module_utils._projects import PROJECT_OPTIONS
-from ..module_utils._resources.declared import info
-from ..module_utils._resources.kinds import COMPUTE
+from ..module_utils._resources.kinds import COMPUTE, info
 
 run = partial(info, COMPUTE, "computes")
 

@@ -163,11 +163,11 @@ from typing import Any, Callable
 
 from ansible_collections.clouddb.control.plugins.module_utils._file_module import FileModule
 
+from ..module_utils._addresses import find_address
 from ..module_utils._files.connection_file import FORMATS, checked_variable, write
 from ..module_utils._files.secret_file import dest_from
 from ..module_utils._http.client import Client
 from ..module_utils._projects import PROJECT_OPTIONS
-from ..module_utils._resources.connection import find_address
 from ..module_utils._secrets import MASK
 
 

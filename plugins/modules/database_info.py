@@ -72,8 +72,7 @@ from functools import partial
 from ansible_collections.clouddb.control.plugins.module_utils._module import ControlModule
 
 from ..module_utils._projects import PROJECT_OPTIONS
-from ..module_utils._resources.declared import info
-from ..module_utils._resources.kinds import DATABASE
+from ..module_utils._resources.kinds import DATABASE, info
 
 run = partial(info, DATABASE, "databases")
 

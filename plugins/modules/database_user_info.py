@@ -69,8 +69,7 @@ from functools import partial
 from ansible_collections.clouddb.control.plugins.module_utils._module import ControlModule
 
 from ..module_utils._projects import PROJECT_OPTIONS
-from ..module_utils._resources.declared import info
-from ..module_utils._resources.kinds import DATABASE_USER
+from ..module_utils._resources.kinds import DATABASE_USER, info
 
 run = partial(info, DATABASE_USER, "database_users")
 

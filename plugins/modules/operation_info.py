@@ -27,17 +27,25 @@ options:
     description:
       - Id or name of the project whose operations to list. If it fits several projects, the task fails. A value in the form of an id, such as
         V(wispy-lake-12345678), is taken for the id if there is a project with it.
-      - If neither this nor O(project_id) is set, the operations of all projects of the account are listed.
+      - If neither this nor O(project_id) nor O(project_ids) is set, the operations of all projects of the account are listed.
     type: str
     version_added: 2.0.0
   project_id:
     description: Id of the project, instead of O(project). It saves the request that looks up O(project).
     type: str
+  project_ids:
+    description:
+      - Ids of the projects whose operations to list, such as those that an earlier task has listed. It saves the list of the account's projects.
+      - The operations of a project that does not exist are missing, as RV(unavailable_project_ids) and a warning say. With an empty list there are
+        none.
+    type: list
+    elements: str
+    version_added: 2.1.0
   query:
     description:
       - Additional query parameters for the list of projects, as far as the service supports them, such as C(search).
       - Values are strings, numbers, or lists of them.
-      - Cannot be combined with O(project_id), with which no projects are listed.
+      - Cannot be combined with O(project_id) and O(project_ids), with which no projects are listed.
     type: dict
     version_added: 2.0.0
   operation_id:
@@ -83,7 +91,7 @@ options:
     description: Maximum number of operations in a page. If not set, the largest that the service takes.
     type: int
   workers:
-    description: Number of projects to list in parallel when no project is set, or of operations to fetch in parallel when O(operation_id) has
+    description: Number of projects to list in parallel when there are several, or of operations to fetch in parallel when O(operation_id) has
       several, from 1 to 32.
     type: int
     default: 4
@@ -216,14 +224,17 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
     if page_size is None and selection == Selection(max_results=selection.max_results):
         page_size = selection.max_results  # up to which no page has more than is needed
     workers = integer(params, "workers", 1, MAX_WORKERS)
-    project_id = identifier(params, "project_id")
+    project_id, project_ids = identifier(params, "project_id"), identifier(params, "project_ids")
     if params["project"] is not None:
         project_id = project_id_from(params, client, may_be_missing=check_mode)
     if operation_ids is not None and project_id is None:
         raise InvalidOption("project", "is missing. Set project or project_id to that of operation_id.")
 
     def in_projects(function: Callable[[str], Value]) -> tuple[list[Value], list[str], list[str]]:
-        return map_account(client, function, workers, query) if project_id is None else ([function(project_id)], [], [])
+        if project_id is not None:
+            return [function(project_id)], [], []
+        ids = None if project_ids is None else [each for each in project_ids if each != NOT_CREATED_ID]
+        return map_account(client, function, workers, query, ids)
 
     operations: list[Operation] = []
     counts: list[Summary] = []
@@ -278,6 +289,7 @@ def main() -> None:
         argument_spec={
             "project": {"type": "str"},
             "project_id": {"type": "str"},
+            "project_ids": {"type": "list", "elements": "str"},
             **ORGANIZATION_OPTIONS,
             "query": {"type": "dict"},
             "operation_id": {"type": "list", "elements": "str"},
@@ -294,8 +306,9 @@ def main() -> None:
             "summary_only": {"type": "bool", "default": False},
         },
         mutually_exclusive=[
-            ("project", "project_id"),
+            ("project", "project_id", "project_ids"),
             ("project_id", "query"),
+            ("project_ids", "query"),
             *(("operation_id", option) for option in FILTERS),
         ],
     ).run(run)

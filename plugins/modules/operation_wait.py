@@ -135,8 +135,8 @@ from ..module_utils._clock import Deadline
 from ..module_utils._errors import InvalidOption
 from ..module_utils._http.client import MAX_WORKERS, Client
 from ..module_utils._http.errors import RequestFailed
-from ..module_utils._operations.wait import LAST_POLL_SECONDS, WAIT_OPTIONS, Wait, limits_from
-from ..module_utils._operations.wait_state import OperationRef, UnfinishedOperations, WaitState
+from ..module_utils._operations.operations import OperationRef
+from ..module_utils._operations.wait import LAST_POLL_SECONDS, WAIT_OPTIONS, UnfinishedOperations, Wait, wait_options
 from ..module_utils._options import NOT_CREATED_ID, identifier, integer
 from ..module_utils._projects import ORGANIZATION_OPTIONS, project_id_from
 from ..module_utils._timestamps import duration
@@ -145,28 +145,26 @@ from ..module_utils._untrusted import is_id
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
     """The task's result; in check mode after a single poll."""
-    limits = limits_from(params, integer(params, "workers", 1, MAX_WORKERS))
-    state = WaitState(client.clock, limits.timeout)
-    _set_operations(state, params, client, check_mode)
-    wait = Wait(client, limits, state)
+    wait = Wait(client, wait_options(params, integer(params, "workers", 1, MAX_WORKERS)))
+    _set_operations(wait, params, client, check_mode)
     return {"changed": False, **(wait.poll_once() if check_mode else wait.run())}
 
 
-def _set_operations(state: WaitState, params: Mapping[str, Any], client: Client, check_mode: bool) -> None:
+def _set_operations(wait: Wait, params: Mapping[str, Any], client: Client, check_mode: bool) -> None:
     """Wait for the operations in the options. Raises InvalidOption, and what project_id_from() raises."""
     lookback, operation_ids = duration(params, "lookback"), identifier(params, "operation_id")
     project_id = identifier(params, "project_id")
     if params["operations"] is not None:
         refs = [_operation_ref(position, operation) for position, operation in enumerate(params["operations"])]
-        state.operations = dict.fromkeys(refs)
+        wait.operations = dict.fromkeys(refs)
         return
     if params.get("project") is not None:
-        deadline = Deadline.after(client.clock, state.timeout + LAST_POLL_SECONDS)
+        deadline = Deadline.after(client.clock, wait.timeout + LAST_POLL_SECONDS)
         try:
             project_id = project_id_from(params, client.with_deadline(deadline, retries=True), check_mode)
         except RequestFailed as error:
             if error.out_of_time:
-                seconds = f"{round(state.timeout, 1):g} s"
+                seconds = f"{round(wait.timeout, 1):g} s"
                 error.add(after=f"timeout ({seconds}) ended while the project '{params['project']}' was looked up.")
             raise
     if project_id is None:
@@ -176,9 +174,9 @@ def _set_operations(state: WaitState, params: Mapping[str, Any], client: Client,
     if project_id == NOT_CREATED_ID:
         return
     if operation_ids is not None:
-        state.operations = dict.fromkeys(OperationRef(project_id, operation_id) for operation_id in operation_ids)
+        wait.operations = dict.fromkeys(OperationRef(project_id, operation_id) for operation_id in operation_ids)
     else:
-        state.unlisted = UnfinishedOperations(project_id, lookback)
+        wait.unlisted = UnfinishedOperations(project_id, lookback)
 
 
 def _operation_ref(position: int, operation: Mapping[str, Any]) -> OperationRef:

@@ -30,8 +30,17 @@ options:
       - One of O(name) and O(id) is required.
     type: str
   id:
-    description: Id of an existing project to change or delete, in any organization.
+    description: Id of an existing project to change, delete or recover, in any organization.
     type: str
+  state:
+    description:
+      - Whether the project should exist.
+      - V(recovered) restores a project that was deleted, within the days for which the service keeps it, with its branches, computes, settings and
+        connection strings. A project that exists stays as it is. Other options of the project are not applied.
+      - If several deleted projects have the O(name), set O(id).
+    type: str
+    choices: [present, absent, recovered]
+    default: present
   region_id:
     description: Region of a new project, for example V(aws-eu-central-1). If not set, the service decides. It cannot be changed later.
     type: str
@@ -123,6 +132,11 @@ EXAMPLES = r"""
   clouddb.control.project:
     name: old-shop
     state: absent
+
+- name: Recover a project that was deleted by mistake
+  clouddb.control.project:
+    name: shop
+    state: recovered
 """
 
 RETURN = r"""
@@ -176,7 +190,7 @@ from ..module_utils._http.client import Client
 from ..module_utils._http.errors import NotFound
 from ..module_utils._options import NOT_CREATED_ID, identifier, require_trimmed
 from ..module_utils._projects import ORGANIZATION_OPTIONS
-from ..module_utils._resources.declared import STATE_OPTIONS, declare
+from ..module_utils._resources.declared import RECOVERABLE, STATE_OPTIONS, declare
 from ..module_utils._resources.kinds import PROJECT
 from ..module_utils._secrets import masked, secret_texts
 from ..module_utils._timestamps import whole_seconds
@@ -261,6 +275,7 @@ def main() -> None:
             "database_user": {"type": "str"},
             **ORGANIZATION_OPTIONS,
             **STATE_OPTIONS,
+            **RECOVERABLE,
         },
         required_one_of=[("name", "id")],
     ).run(run)

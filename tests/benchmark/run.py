@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Measures tasks against C(ansible.builtin.uri) in the same run: ``run.py --page PAGE`` in a workspace (tests/tools/workspace.py).
 
-Prints a table, and writes it to the page between its comments C(begin benchmark) and C(end benchmark).
+Prints a table, and writes it to the page between its comments C(begin benchmark) and C(end benchmark). Fewer rounds,
+as in ``make benchmark ROUNDS=1``, take minutes instead of an hour.
 """
 
 from __future__ import annotations
@@ -29,13 +30,15 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "unit" / "support")
 
 from sandbox import API_KEY, Sandbox, running_sandbox
 
-ROUNDS = 30
-LONG_ROUNDS = 3
+# ROUNDS=1 is enough to see that it works.
+ROUNDS = int(os.environ.get("ROUNDS", "30"))
+LONG_ROUNDS = min(ROUNDS, 3)
 ITEMS = 50
 HOSTS = 20
 FORKS = 10
 FLEET = 200
 FLEET_FORKS = 20
+RATE = 40
 PROJECTS = 1000
 LARGE = 30_000
 PAGE_OF_PROJECTS = 400
@@ -73,10 +76,10 @@ def task(module: str, **options: Any) -> Task:
     return {f"clouddb.control.{module}": options}
 
 
-def uri(path: str) -> Task:
+def uri(path: str, **options: Any) -> Task:
     headers = {"Authorization": "Bearer {{ lookup('env', 'CLOUDDB_API_KEY') }}"}
     url = "{{ lookup('env', 'CLOUDDB_BASE_URL') }}" + path
-    return {"ansible.builtin.uri": {"url": url, "headers": headers, "timeout": 300}}
+    return {"ansible.builtin.uri": {"url": url, "headers": headers, "timeout": 300, **options}}
 
 
 PING: Task = {"ansible.builtin.ping": {}}
@@ -127,11 +130,11 @@ def durations(service: Sandbox, tasks: list[Task], rounds: int) -> list[float]:
     return [median(seconds[number :: len(tasks)]) for number in range(len(tasks))]
 
 
-def on_hosts(service: Sandbox, task: Task, number: int = HOSTS, forks: int = FORKS) -> float:
+def on_hosts(service: Sandbox, task: Task, number: int = HOSTS, forks: int = FORKS, rounds: int = LONG_ROUNDS) -> float:
     """The median seconds until the task has run on this number of hosts, which are this machine."""
     hosts = "".join(f"host{each}," for each in range(number))
     arguments = ("--connection=local", f"--forks={forks}", f"--inventory={hosts}")
-    return median(max(run_tasks(service, [task], *arguments)) for _round in range(LONG_ROUNDS))
+    return median(max(run_tasks(service, [task], *arguments)) for _round in range(rounds))
 
 
 def run_inventory(service: Sandbox, source: Path, to: Path) -> tuple[float, float]:
@@ -146,35 +149,6 @@ def run_inventory(service: Sandbox, source: Path, to: Path) -> tuple[float, floa
     if status:
         sys.exit(f"{command} ended with status {status}")
     return time.monotonic() - started, usage.ru_maxrss / 1024
-
-
-def large_account() -> Iterator[Row]:
-    """The rows of an account of LARGE projects."""
-    seed = {"generate": {"projects": LARGE, "operations_per_project": 0}}
-    with tempfile.TemporaryDirectory() as folder, running_sandbox(Path(folder), **seed) as service:
-        last = service.api("GET", f"/projects?search=project-{LARGE - 1:04d}")["projects"][0]
-        lists = [task("project_info", fields=["id"]), uri(f"/projects?limit={PAGE_OF_PROJECTS}")]
-        listed, page = durations(service, lists, LONG_ROUNDS)
-        one = [task("project_info", project_id=last["id"]), uri(f"/projects/{last['id']}")]
-        one += [task("project_info", name=last["name"]), uri(f"/projects?search={last['name']}")]
-        by_id, uri_by_id, by_name, uri_by_name = durations(service, one, LONG_ROUNDS)
-        source, static = Path(folder) / "account.clouddb.yml", Path(folder) / "static.json"
-        source.write_text("plugin: clouddb.control.projects\n")
-        run_inventory(service, source, static)
-        hosts = json.loads(static.read_text())["_meta"]["hostvars"]
-        static.write_text(json.dumps({"all": {"hosts": hosts}}))
-        output = Path(folder) / "output.json"
-        ours, theirs = run_inventory(service, source, output), run_inventory(service, static, output)
-    pages = -(-LARGE // PAGE_OF_PROJECTS)
-    yield Row(f"A list of {LARGE:,} projects: ``project_info``", listed, f"{pages} ``uri``, one a page", pages * page)
-    yield Row(f"One of {LARGE:,} projects by its id: ``project_info``", by_id, "one ``uri``", uri_by_id)
-    yield Row(f"One of {LARGE:,} projects by its name: ``project_info``", by_name, "one ``uri``", uri_by_name)
-    yield Row(
-        f"The inventory of {LARGE:,} projects ({ours[1]:.0f} MB): ``ansible-inventory``",
-        ours[0],
-        f"a static file of these hosts ({theirs[1]:.0f} MB)",
-        theirs[0],
-    )
 
 
 def pull_request(service: Sandbox, folder: Path, number: int) -> float:
@@ -214,14 +188,6 @@ def bare_loop(service: Sandbox, number: int) -> float:
     return time.monotonic() - started
 
 
-def fleet(service: Sandbox) -> Iterator[Row]:
-    """The rows of a task on FLEET hosts."""
-    ours = on_hosts(service, task("project_info"), FLEET, FLEET_FORKS)
-    what = f"One task on {FLEET} hosts, {FLEET_FORKS} at a time: ``project_info``"
-    for reference, other in (("uri", uri("/projects")), ("debug", DEBUG)):
-        yield Row(what, ours, f"one ``{reference}`` on these hosts", on_hosts(service, other, FLEET, FLEET_FORKS))
-
-
 def four_debug(service: Sandbox) -> float:
     """The seconds of C(ansible-playbook) for as many C(debug) tasks as a pull request needs."""
     started = time.monotonic()
@@ -229,60 +195,99 @@ def four_debug(service: Sandbox) -> float:
     return time.monotonic() - started
 
 
-def measure() -> Iterator[Row]:
-    """Measure all rows."""
+def fleet() -> Iterator[Row]:
+    """The rows of a task on FLEET hosts that share an account with the published rate limit."""
+    with tempfile.TemporaryDirectory() as folder, running_sandbox(Path(folder), projects=[{"name": "shop"}]) as service:
+        [project] = service.api("GET", "/projects")["projects"]
+        service.control("PUT", "/rate_limit", {"per_minute": 60 * RATE, "burst": RATE})
+        path = f"/projects/{project['id']}"
+        ours = on_hosts(service, task("project_info", project_id=project["id"]), FLEET, FLEET_FORKS, 1)
+        what = f"One task on {FLEET} hosts, {FLEET_FORKS} at a time, {RATE} requests per second: ``project_info``"
+        # It does not repeat requests, and a 429 would end it.
+        one_uri = uri(path, status_code=[200, 429])
+        for reference, other in (("uri", one_uri), ("debug", DEBUG)):
+            seconds = on_hosts(service, other, FLEET, FLEET_FORKS, 1)
+            yield Row(what, ours, f"one ``{reference}`` on these hosts", seconds)
+
+
+def pull_requests() -> Iterator[Row]:
+    """The rows of the tasks of a pull request, with the start of Ansible."""
     with tempfile.TemporaryDirectory() as folder, running_sandbox(Path(folder), projects=[{"name": "shop"}]) as service:
         service.control("PUT", "/clock", {"speed": 1})
         numbers = range(LONG_ROUNDS)
         loop, first, second = zip(
             *((bare_loop(service, n), *(pull_request(service, Path(folder), n) for _run in range(2))) for n in numbers)
         )
-        # The start of Ansible is in both.
+        what = "A branch, a user, a database and the connection string of a pull request, with the start of Ansible"
+        reference = "the same requests and polls in a Python loop"
+        yield Row(what, median(first), reference, median(loop))
+        yield Row("The same again, when nothing has to change", median(second), reference, median(loop))
         unchanged, debug = zip(*((pull_request(service, Path(folder), 0), four_debug(service)) for _round in numbers))
+        what = "Four tasks that change nothing, with the start of Ansible"
+        yield Row(what, median(unchanged), "four ``debug`` tasks", median(debug))
+
+
+def single_tasks() -> Iterator[Row]:
+    """The rows of one task, of a loop, and of some hosts."""
+    with tempfile.TemporaryDirectory() as folder, running_sandbox(Path(folder), projects=[{"name": "shop"}]) as service:
         service.control("PUT", "/clock", {"speed": CLOCK_SPEED})
         ordinary = {**task("project_info"), "vars": {"clouddb_fork": False}}
         tasks = [PING, uri("/projects"), task("project_info"), ordinary]
         ping, one_uri, one, one_ordinary = durations(service, tasks, ROUNDS)
+        yield Row("One task: ``project_info``", one, "one ``uri``", one_uri)
+        yield Row("One task: ``project_info``", one, "one ``ping``, which sends no request", ping)
+        what = "One task that does not run at once: ``project_info``"
+        yield Row(what, one_ordinary, "one ``uri``", one_uri)
+        yield Row(what, one_ordinary, "one ``ping``", ping)
         items = {"loop": list(range(ITEMS))}
         loop_uri, loop_one = durations(
             service, [{**uri("/projects"), **items}, {**task("project_info"), **items}], LONG_ROUNDS
         )
+        yield Row(f"A loop of {ITEMS} items: ``project_info``", loop_one, "a loop of ``uri``", loop_uri)
         hosts_uri, hosts_one = on_hosts(service, uri("/projects")), on_hosts(service, task("project_info"))
-        fleet_rows = list(fleet(service))
-    what = "A branch, a user, a database and the connection string of a pull request, with the start of Ansible"
-    reference = "the same requests and polls in a Python loop"
-    yield Row(what, median(first), reference, median(loop))
-    yield Row("The same again, when nothing has to change", median(second), reference, median(loop))
-    what = "Four tasks that change nothing, with the start of Ansible"
-    yield Row(what, median(unchanged), "four ``debug`` tasks", median(debug))
-    yield Row("One task: ``project_info``", one, "one ``uri``", one_uri)
-    yield Row("One task: ``project_info``", one, "one ``ping``, which sends no request", ping)
-    what = "One task that does not run at once: ``project_info``"
-    yield Row(what, one_ordinary, "one ``uri``", one_uri)
-    yield Row(what, one_ordinary, "one ``ping``", ping)
-    yield Row(f"A loop of {ITEMS} items: ``project_info``", loop_one, "a loop of ``uri``", loop_uri)
-    yield Row(
-        f"One task on {HOSTS} hosts, {FORKS} at a time: ``project_info``",
-        hosts_one,
-        "one ``uri`` on these hosts",
-        hosts_uri,
-    )
-    yield from fleet_rows
+        what = f"One task on {HOSTS} hosts, {FORKS} at a time: ``project_info``"
+        yield Row(what, hosts_one, "one ``uri`` on these hosts", hosts_uri)
+
+
+def lists() -> Iterator[Row]:
+    """The rows of long lists."""
     seed = {
         "generate": {"projects": PROJECTS, "operations_per_project": 20},
         "api_keys": [{"name": f"deploy-{number}"} for number in range(KEYS)],
     }
     with tempfile.TemporaryDirectory() as folder, running_sandbox(Path(folder), **seed) as service:
-        tasks = [task("operation_info", page_size=1000), task("api_key_info"), uri("/api_keys")]
-        operations, keys, keys_uri = durations(service, tasks, LONG_ROUNDS)
-    yield Row(
-        f"The operations of {PROJECTS:,} projects: ``operation_info``",
-        operations,
-        f"{PROJECTS:,} ``uri``, one for each project",
-        PROJECTS * one_uri,
-    )
+        tasks = [task("operation_info", page_size=1000), uri("/projects"), task("api_key_info"), uri("/api_keys")]
+        operations, one_uri, keys, keys_uri = durations(service, tasks, LONG_ROUNDS)
+    what = f"The operations of {PROJECTS:,} projects: ``operation_info``"
+    yield Row(what, operations, f"{PROJECTS:,} ``uri``, one for each project", PROJECTS * one_uri)
     yield Row(f"A list of {KEYS:,} keys: ``api_key_info``", keys, "one ``uri``", keys_uri)
-    yield from large_account()
+
+
+def large_account() -> Iterator[Row]:
+    """The rows of an account of LARGE projects."""
+    seed = {"generate": {"projects": LARGE, "operations_per_project": 0}}
+    with tempfile.TemporaryDirectory() as folder, running_sandbox(Path(folder), **seed) as service:
+        last = service.api("GET", f"/projects?search=project-{LARGE - 1:04d}")["projects"][0]
+        pages = -(-LARGE // PAGE_OF_PROJECTS)
+        tasks = [task("project_info", fields=["id"]), uri(f"/projects?limit={PAGE_OF_PROJECTS}")]
+        tasks += [task("project_info", project_id=last["id"]), uri(f"/projects/{last['id']}")]
+        tasks += [task("project_info", name=last["name"]), uri(f"/projects?search={last['name']}")]
+        listed, page, by_id, uri_by_id, by_name, uri_by_name = durations(service, tasks, LONG_ROUNDS)
+        what = f"A list of {LARGE:,} projects: ``project_info``"
+        yield Row(what, listed, f"{pages} ``uri``, one a page", pages * page)
+        yield Row(f"One of {LARGE:,} projects by its id: ``project_info``", by_id, "one ``uri``", uri_by_id)
+        yield Row(f"One of {LARGE:,} projects by its name: ``project_info``", by_name, "one ``uri``", uri_by_name)
+        source, static = Path(folder) / "account.clouddb.yml", Path(folder) / "static.json"
+        source.write_text("plugin: clouddb.control.projects\n")
+        seconds, memory = run_inventory(service, source, static)
+        hosts = json.loads(static.read_text())["_meta"]["hostvars"]
+        static.write_text(json.dumps({"all": {"hosts": hosts}}))
+        static_seconds, static_memory = run_inventory(service, static, Path(folder) / "output.json")
+        what = f"The inventory of {LARGE:,} projects ({memory:.0f} MB): ``ansible-inventory``"
+        yield Row(what, seconds, f"a static file of these hosts ({static_memory:.0f} MB)", static_seconds)
+
+
+GROUPS = {each.__name__: each for each in (pull_requests, single_tasks, fleet, lists, large_account)}
 
 
 def as_rst(rows: list[tuple[str, ...]], load: float) -> str:
@@ -303,15 +308,23 @@ def main() -> None:
     """Measure, print the table and write it to the page."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--page", type=Path, required=True, help="the file of the page Performance")
-    page = parser.parse_args().page
+    parser.add_argument("--only", choices=GROUPS, help="measure these rows only, and leave the page as it is")
+    options = parser.parse_args()
     load = os.getloadavg()[0]
     if load > 1:
         print(f"The machine is busy (load {load:.1f}). Only the ratios will be meaningful.", flush=True)
     rows: list[tuple[str, ...]] = [("Measured", "Time", "Compared with", "Time of that", "Ratio")]
-    for row in measure():
-        print(" | ".join(row.cells()), flush=True)
-        rows.append(row.cells())
-    block = f".. begin benchmark\n\n{as_rst(rows, load)}\n\n.. end benchmark"
+    for group in [GROUPS[options.only]] if options.only else GROUPS.values():
+        for row in group():
+            print(" | ".join(row.cells()), flush=True)
+            rows.append(row.cells())
+    if not options.only:
+        write(options.page, as_rst(rows, load))
+
+
+def write(page: Path, table: str) -> None:
+    """Replace the table of the page."""
+    block = f".. begin benchmark\n\n{table}\n\n.. end benchmark"
     text = page.read_text(encoding="utf-8")
     page.write_text(
         re.sub(r"\.\. begin benchmark\n.*\.\. end benchmark", lambda _match: block, text, flags=re.DOTALL),

@@ -39,7 +39,10 @@ NOT_RUN = {
         "job_templates",
         "$ ansible-playbook clouddb-awx/configure.yml",
     ): "It needs AWX; tests/awx runs it against a fake.",
-    ("cookbook", "- name: Invite a colleague to the organization"): "The sandbox lacks these; tests/openapi checks them.",
+    (
+        "cookbook",
+        "- name: Invite a colleague to the organization",
+    ): "The sandbox lacks these; tests/openapi checks them.",
     (
         "runner",
         "$ ansible-navigator run preview.yml -e pull_request=7",

@@ -8,6 +8,7 @@ import itertools
 import json
 import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -111,6 +112,16 @@ def test_failed_run_keeps_the_time_of_the_last_success(role: Role, metrics: Path
     for failing in ({"account_report_dest": "/nowhere/a.html"}, {"account_report_json_dest": str(metrics.parent)}):
         role(succeeds=False, **failing)
         assert metrics.read_text() == first
+
+
+def test_requests_for_a_thousand_projects(tmp_path: Path) -> None:
+    """One list of projects, in pages of 400, and two lists of operations for each project."""
+    with running_sandbox(tmp_path, projects=[{"compute": False} for _ in range(1000)]) as service:
+        done = run_role(tmp_path, service, {"account_report_dest": str(tmp_path / "report.html")})
+        assert "1,000 projects" in done.stdout
+        sent = Counter(re.sub("/projects/.*/", "/projects/{id}/", request) for request in service.sent())
+    # Two pages are full, and the last one has a cursor, too.
+    assert sent == {"GET /api_keys": 1, "GET /projects": 4, "GET /projects/{id}/operations": 2000}
 
 
 def test_rules(promtool: Promtool) -> None:

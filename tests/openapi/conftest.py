@@ -78,6 +78,8 @@ class Account:
         self.parameters["org_id"] = sandbox.api("GET", "/users/me/organizations")["organizations"][0]["id"]
         self.bare_branch_id = self.create(BRANCHES, {"branch": {"name": "bare"}, "endpoints": []})["branch"]["id"]
         self.org_key_id = self.create("/organizations/{org_id}/api_keys", {"key_name": "org"})["id"]
+        snapshot = self.create(f"{BRANCHES}/{self.parent_id}/snapshot", None)
+        self.parameters["snapshot_id"] = snapshot["snapshot"]["id"]
         self.create(BRANCHES + "/{branch_id}/roles", {"role": {"name": ROLE}})
         self.create(BRANCHES + "/{branch_id}/roles", {"role": {"name": SPARE_ROLE}})
         self.create(BRANCHES + "/{branch_id}/databases", {"database": {"name": "neondb", "owner_name": ROLE}})

@@ -6,6 +6,9 @@ table of resources have only what it has.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from typing import Any
+
 import pytest
 import requests
 from conftest import ROLE, SPARE_ROLE, Account
@@ -13,8 +16,9 @@ from contract import Contract, query_parameters
 from werkzeug.test import EnvironBuilder
 from werkzeug.wrappers import Request, Response
 
+from ansible_collections.clouddb.control.plugins.module_utils._http.pages import LARGEST
 from ansible_collections.clouddb.control.plugins.module_utils._resources import kinds
-from ansible_collections.clouddb.control.tests.unit.support.openapi_rows import ROWS, Described, problems
+from ansible_collections.clouddb.control.tests.unit.support.openapi_rows import ROWS, Described, problems, resolved
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import API_KEY
 from clouddb_sandbox.app import openapi_document
 from clouddb_sandbox.paths import BASE_PATH
@@ -25,6 +29,73 @@ SANDBOX_OPERATIONS = {
     for method in item
     if path.startswith(BASE_PATH)
 }
+# Bodies of requests for which the document has no example, by the end of their path
+BODIES: dict[str, Any] = {
+    "restore": {"name": "restored", "finalize_restore": True},
+    "finalize_restore": {"name": "kept"},
+    "backup_schedule": {"schedule": [{"frequency": "daily", "hour": 3, "retention_seconds": 86400}]},
+    "{snapshot_id}": {"snapshot": {"name": "release"}},
+}
+
+
+def branch_for(account: Account, path: str) -> dict[str, str]:
+    """The branch that a request of snapshots is possible for, if it is not just any."""
+    if path.endswith("/finalize_restore"):
+        restored = account.create("/projects/{project_id}/snapshots/{snapshot_id}/restore", {})
+        return {"branch_id": restored["branch"]["id"]}
+    return {"branch_id": account.parent_id} if path.endswith(("/snapshot", "/backup_schedule")) else {}
+
+
+# The README names them, and why.
+DROPPED_FIELDS = {
+    "POST /projects project.branch.annotations",
+    "POST /projects/{project_id}/branches annotation_value",
+    "POST /projects/{project_id}/branches branch.archived",
+    "POST /projects/{project_id}/branches/{branch_id}/roles role.no_login",
+    "PATCH /projects/{project_id}/endpoints/{endpoint_id} endpoint.branch_id",
+}
+BOUNDS = ("type", "minimum", "maximum", "minLength", "maxLength", "pattern", "enum")
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("name", sorted(SANDBOX_OPERATIONS))
+def test_a_body_has_the_schema_of_the_document(contract: Contract, name: str) -> None:
+    theirs = schema_of_body(contract.document.content, contract.operations[name].definition)
+    method, path = name.split()
+    ours = schema_of_body(openapi_document(), openapi_document()["paths"][BASE_PATH + path][method.lower()])
+    found = set(differences(contract.document.content, theirs, ours))
+    assert {f"{name} {difference}" for difference in found} == {
+        each for each in DROPPED_FIELDS if each.startswith(f"{name} ")
+    }
+
+
+def schema_of_body(document: dict[str, Any], operation: dict[str, Any]) -> dict[str, Any]:
+    body = resolved(document, operation.get("requestBody", {}))
+    schema: dict[str, Any] = body["content"]["application/json"]["schema"] if body else {}
+    return schema
+
+
+def differences(
+    content: dict[str, Any], theirs: dict[str, Any], ours: dict[str, Any], place: str = ""
+) -> Iterator[str]:
+    """The fields that one of the schemas lacks, and the bounds that only theirs has; ours may have more."""
+    theirs, ours = resolved(content, theirs), of_value(ours)
+    yield from (f"{place}{bound}" for bound in BOUNDS if bound in theirs and theirs[bound] != ours.get(bound))
+    fields, our_fields = theirs.get("properties", {}), ours.get("properties", {})
+    if fields or theirs.get("type") != "object":
+        yield from (f"{place}{field}" for field in fields.keys() ^ our_fields.keys())
+    for field in fields.keys() & our_fields.keys():
+        yield from differences(content, fields[field], our_fields[field], f"{place}{field}.")
+    if "items" in theirs:
+        yield from differences(content, theirs["items"], ours["items"], f"{place}*.")
+
+
+def of_value(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema of our value when it is not null, in the words of the document."""
+    schema = resolved(openapi_document(), schema)
+    forms = [each for each in schema.get("anyOf", []) if each != {"type": "null"}]
+    schema = resolved(openapi_document(), forms[0]) if forms else schema
+    return {**schema, "enum": [schema["const"]]} if "const" in schema else schema
 
 
 @pytest.mark.parametrize("name", sorted(SANDBOX_OPERATIONS))
@@ -33,12 +104,15 @@ def test_example_request_gets_a_valid_response(account: Account, contract: Contr
     key = {"key_id": account.org_key_id} if "{org_id}" in operation.path else {}
     # A role that owns a database is not deleted.
     role = {"role_name": SPARE_ROLE} if name.startswith("DELETE") else {}
-    path = operation.path.format(**{**account.parameters, **key, **role})
+    path = operation.path.format(**{**account.parameters, **key, **role, **branch_for(account, operation.path)})
+    if path.endswith("/recover"):
+        account.sandbox.api("DELETE", path.removesuffix("/recover"))
+        account.sandbox.advance(60)
     query = {field: account.parameters[field] for field in query_parameters(operation) & account.parameters.keys()}
-    if operation.path.endswith("/restore"):
-        body = {"source_branch_id": account.parent_id}  # the document has no example
-    else:
-        body = contract.document.example_body(operation)
+    end = operation.path.rsplit("/", 1)[1]
+    body = BODIES[end] if name.startswith("P") and end in BODIES else contract.document.example_body(operation)
+    if operation.path.endswith("{branch_id}/restore"):
+        body = {"source_branch_id": account.parent_id}
     if body and "parent_id" in body.get("branch", {}):
         body = {"branch": {**body["branch"], "parent_id": account.parent_id}}
     if body and "branch_id" in body.get("endpoint", {}):
@@ -82,3 +156,21 @@ def test_validation_notices_invalid_bodies(contract: Contract) -> None:
 @pytest.mark.parametrize("name", ROWS)
 def test_a_row_is_what_the_document_describes(contract: Contract, name: str) -> None:
     assert problems(getattr(kinds, name), Described(contract.document.content)) == []
+
+
+def largest_pages(content: Mapping[str, Any]) -> set[tuple[str, int]]:
+    """The maximum of C(limit) of each list in a document, with the last segment of its path."""
+    found = set()
+    for path, item in content["paths"].items():
+        for parameter in (*item.get("parameters", ()), *item.get("get", {}).get("parameters", ())):
+            limit = resolved(content, parameter)
+            if limit["name"] == "limit" and path.startswith((f"{BASE_PATH}/projects", "/projects")):
+                found.add((path.rsplit("/", 1)[-1], limit["schema"]["maximum"]))
+    return found
+
+
+@pytest.mark.smoke
+def test_pages_are_as_large_as_the_document_allows(contract: Contract) -> None:
+    published = largest_pages(contract.document.content)
+    assert LARGEST.items() <= published
+    assert {*LARGEST.items()} - {("shared", LARGEST["shared"])} <= largest_pages(openapi_document()) <= published

@@ -43,6 +43,10 @@ def test_steps_of_the_workflow_pass_and_leave_nothing(project: Project) -> None:
     assert not project.is_sandbox_running()
 
 
+def test_users_with_yamllint_copy_no_finding(project: Project) -> None:
+    assert project.run("yamllint --strict -d default .") == (0, "")
+
+
 @pytest.mark.parametrize(
     ("command", "name", "reason"),
     [

@@ -319,6 +319,24 @@ def test_former_names_of_variables(account: Account) -> None:
     assert all(f"api_key_rotation_{name} is now" in run.output for name in ("consumers", "former_consumers"))
 
 
+@pytest.mark.parametrize(
+    "variables, problem",
+    [
+        (
+            {"api_key_rotation_maxage": "1d"},
+            "api_key_rotation_maxage: there is no such variable. Did you mean api_key_rotation_max_age?",
+        ),
+        ({"api_key_rotation_name": "deploy"}, "api_key_rotation_name: must contain {timestamp}"),
+    ],
+)
+def test_mistakes_in_variables(account: Account, variables: dict[str, str], problem: str) -> None:
+    account.restore("rotated", tasks=False)
+    before = observe(account)
+
+    failed(account.run(**variables), problem)
+    assert observe(account) == before
+
+
 @pytest.mark.parametrize("name", ["hand_over", "take_back"])
 def test_removed_names_of_variables(account: Account, name: str) -> None:
     """A vault that these tasks wrote to would keep the key that is revoked."""

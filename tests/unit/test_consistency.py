@@ -132,6 +132,13 @@ def test_tests_of_every_module_have_every_module() -> None:
     assert sorted([*map(name_of, dict(EACH_MODULE)), *ROTATION_MODULES]) == MODULES
 
 
+def test_every_module_has_an_integration_target() -> None:
+    """Named like the module, or with the module in the aliases, so that C(ansible-test integration module/NAME/) runs it."""
+    targets = ROOT / "tests" / "integration" / "targets"
+    aliases = {line for file in targets.glob("*/aliases") for line in file.read_text(encoding="utf-8").split()}
+    assert {*MODULES} <= aliases | {folder.name for folder in targets.iterdir()}
+
+
 def test_api_key_is_no_log() -> None:
     assert [name for name, option in CONNECTION_OPTIONS.items() if option.get("no_log")] == ["api_key"]
 
@@ -304,6 +311,12 @@ def test_workflows_cover_every_supported_version() -> None:
     assert pythons(jobs["nightly"]["targets"]) == set(TARGET_PYTHON)
 
 
+def test_a_release_is_built_after_the_tests_of_a_pull_request() -> None:
+    jobs = read_yaml(".github/workflows/release.yml")["jobs"]
+    assert (jobs["tests"]["uses"], jobs["tarball"]["needs"]) == ("./.github/workflows/test.yml", "tests")
+    assert "workflow_call" in read_yaml(".github/workflows/test.yml")[True]  # YAML 1.1 reads "on" so
+
+
 def test_workflows_name_the_commits_of_actions() -> None:
     """The owner of an action can move its tags."""
     lines = [
@@ -385,7 +398,7 @@ def test_readme_lists_the_plugins_and_roles() -> None:
 PLUGINS = ROOT / "plugins"
 SHARED = {"_bare_key", "_clock", "_errors", "_files", "_options", "_patterns", "_secrets", "_timestamps", "_untrusted"}
 HTTP = {"_http", "_parallel"}
-DOMAIN = {"_keys", "_lists", "_operations", "_policy", "_projects", "_resources", "_rotation"}
+DOMAIN = {"_addresses", "_keys", "_lists", "_operations", "_policy", "_projects", "_resources", "_rotation"}
 MODULE_UTILS = {
     path.stem for path in (PLUGINS / "module_utils").iterdir() if path.name not in ("__init__.py", "__pycache__")
 }

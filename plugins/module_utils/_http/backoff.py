@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 
-from .session import RawResponse
+from .message import RawResponse
 
 FIRST_BACKOFF = 0.5
 MAX_BACKOFF = 20.0

@@ -20,8 +20,9 @@ from .._clock import SYSTEM_CLOCK, Clock, Deadline
 from .._secrets import Masker
 from .._untrusted import decode
 from .connection import Connection, checked_key
+from .message import Request
 from .response import Response
-from .session import MAX_CONNECTIONS, Request
+from .session import MAX_CONNECTIONS
 from .transport import Transport
 
 MAX_WORKERS = MAX_CONNECTIONS

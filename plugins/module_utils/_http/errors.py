@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._errors import ClouddbError, FailureKind
-from .session import REFUSED, TRANSIENT_STATUSES, Request
+from .message import REFUSED, TRANSIENT_STATUSES, Request
 
 KINDS_OF_STATUSES: dict[int, FailureKind] = {401: "unauthorized", 404: "not_found"}
 

@@ -23,7 +23,8 @@ from .attempt import AttemptError
 from .backoff import retry_after_seconds
 from .connection import Connection
 from .errors import NotFound, ServiceUnreachable, StatusError, Unauthorized
-from .session import TRANSIENT_STATUSES, BodyError, RawResponse, Request
+from .message import TRANSIENT_STATUSES, RawResponse, Request
+from .session import BodyError
 
 with suppress(ImportError):  # which session.py reports
     from requests import RequestException
@@ -54,6 +55,20 @@ PROXY_ADVICE = f"base_url, and {PROXY_VARIABLES} in the environment."
 # Of an error's body: the fields that say what is wrong, and those that say more about it. Of each, the first one with a text counts.
 SUMMARY = ("message", "msg", "error_description", "title", "error")
 DETAIL = ("detail", "errors")
+# What frees room below a limit of the account's plan, by the C(code) of the answer. Where the service sends none, its words
+# are those of the code.
+AFTER_LIMITS = {
+    "PROJECTS_LIMIT_EXCEEDED": "Delete a project that is no longer needed, with project and state: absent.",
+    "BRANCHES_LIMIT_EXCEEDED": "Delete branches that are no longer needed, for example with branch, name_pattern, older_than and state: absent.",
+    "ROOT_BRANCHES_LIMIT_EXCEEDED": "Branches with schema_only, and those that restores from a snapshot make and keep, such as main (old), are root"
+    " branches. Delete those that are no longer needed, with branch and state: absent, or create branches without schema_only.",
+    "BRANCHES_PROTECTED_LIMIT_EXCEEDED": "Set protected: false on another branch, with branch.",
+    "ENDPOINTS_LIMIT_EXCEEDED": "Delete computes that are no longer needed, with compute and state: absent, or create branches with compute: false.",
+    "ACTIVE_ENDPOINTS_LIMIT_EXCEEDED": "Suspend a compute that is not in use, with compute and state: suspended, or set a shorter suspend_timeout.",
+    "DATABASES_LIMIT_EXCEEDED": "Delete a database that is no longer needed, with database and state: absent.",
+    "ROLES_LIMIT_EXCEEDED": "Delete a user that is no longer needed, with database_user and state: absent.",
+    "SNAPSHOTS_LIMIT_EXCEEDED": "Delete a snapshot that is no longer needed, with snapshot and state: absent, or set expires_at on each.",
+}
 # Those that urllib3 decodes; the session asks for gzip.
 DECODED = frozenset({"", "identity", "gzip", "x-gzip", "deflate"})
 
@@ -259,6 +274,8 @@ def status_error(response: RawResponse, base_url: str, masker: Masker, request: 
     elif status == 404:
         error_class = NotFound
         message += _advice_after_404(request.path, base_url, reason if is_explained else "")
+    elif advice := AFTER_LIMITS.get(body.get("code") or reason.rstrip(".").upper().replace(" ", "_")):
+        message += f" {advice}"
     elif 200 <= status < 300:
         message += " The task does not accept this status."
     elif status in REDIRECTS:

@@ -16,7 +16,7 @@ from .response import Response
 MORE_FOLLOWS = frozenset({"has_more", "hasMore"})
 # The largest C(limit) of the lists that the published API document pages, by the last segment of their path. Without it, a service
 # may return ten items a page.
-LARGEST = {"projects": 400, "shared": 400, "branches": 400, "operations": 1000}
+LARGEST = {"projects": 400, "shared": 400, "branches": 10_000, "operations": 1000}
 # A limit that is refused is halved down to this one, then left out.
 LEAST = 100
 REFUSED_PARAMETER = frozenset({400, 422})

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from .._untrusted import displayable, is_id
 from .errors import UnexpectedResponse
-from .session import Request
+from .message import Request
 
 # The ids that are used in paths, file names, host names and events.
 ID_FIELDS = ("id", "project_id", "branch_id", "endpoint_id", "parent_id")

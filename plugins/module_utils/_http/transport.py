@@ -11,7 +11,8 @@ from .._secrets import Masker
 from .attempt import AttemptError, end_if_abandoned, run_attempt
 from .connection import Connection
 from .errors import ServiceUnreachable
-from .session import LOCKED, RawResponse, Request, exchange, open_session
+from .message import LOCKED, RawResponse, Request
+from .session import exchange, open_session
 
 # Carried out twice, these have the effect of one request (RFC 9110, 9.2.2).
 REPEATABLE_METHODS = frozenset({"GET", "PUT", "DELETE"})

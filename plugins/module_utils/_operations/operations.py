@@ -1,6 +1,6 @@
 # Copyright (c) clouddb.control contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Operations of the service: listing and selecting those of a project, or of the account (api.md, Operation). Keeps P1."""
+"""Operations of the service: listing, selecting and polling those of a project, or of the account (api.md, Operation). Keeps P1 and P4."""
 
 from __future__ import annotations
 
@@ -12,22 +12,35 @@ from typing import Any, Callable, NamedTuple, TypeVar
 
 from .._http.client import Client
 from .._http.errors import NotFound, StatusError
+from .._http.message import LOCKED, UNAVAILABLE
 from .._http.pages import Page, pages
 from .._http.response import Response
 from .._options import Fields
 from .._parallel import in_parallel
 from .._projects import list_projects
 from .._timestamps import BEGINNING, timestamp_of
-from .._untrusted import displayable, without_templates
+from .._untrusted import displayable, is_id, without_templates
 
 Value = TypeVar("Value")
 Operation = dict[str, Any]
 Summary = dict[str, Any]
-PAGE_SIZE = 100
+# Of a list that is read for the operations of a poll.
+MIN_POLLED, MAX_POLLED = 20, 100
+# Unfinished operations that are older are not waited for.
+LOOKBACK = timedelta(days=1)
+# How many of many a message names.
+MAX_NAMED = 10
 # Operations without a compute lack the first one, those that have not failed the second one.
 OPTIONAL_FIELDS = ("endpoint_id", "error")
 # Needed to sort operations and to count them.
 WORKING_FIELDS = ("created_at", "status", "action")
+
+
+class OperationRef(NamedTuple):
+    """Identifies one operation."""
+
+    project_id: str
+    id: str
 
 
 class Selection(NamedTuple):
@@ -83,7 +96,7 @@ def list_operations(
     client: Client,
     project_id: str,
     selection: Selection,
-    page_size: int | None = PAGE_SIZE,
+    page_size: int | None = None,
     fields: Fields | None = None,
 ) -> list[Operation]:
     """A project's selected operations, newest first. They keep WORKING_FIELDS, whatever C(fields) says.
@@ -169,6 +182,50 @@ def _result_or_none(function: Callable[[str], Value], argument: str) -> Value | 
         return None
 
 
+def poll_operations(client: Client, project_id: str, operation_ids: Sequence[str]) -> Iterator[Operation]:
+    """The current state of each of these operations of one project, yielded as it is fetched.
+
+    Several operations are read from the operation list, newest first, for as long as each page has one of them; the
+    rest are fetched one by one, in the given order. An error after which other requests may succeed is raised after the
+    other operations have been yielded, NotFound for an operation that does not exist before a transient one.
+    """
+    missing = dict.fromkeys(operation_ids)
+    errors: list[StatusError] = []
+    if len(missing) > 1:
+        page_size = min(MAX_POLLED, max(MIN_POLLED, 2 * len(missing)))
+        try:
+            for page in operation_pages(client, project_id, page_size):
+                found = [operation for operation in page.items if operation["id"] in missing]
+                for operation in found:
+                    del missing[operation["id"]]
+                yield from found
+                if not found or not missing:
+                    break
+        except StatusError as error:
+            if not _allows_other_requests(error):
+                raise
+            errors.append(error)
+    for operation_id in missing:
+        try:
+            yield get_operation(client, project_id, operation_id)
+        except StatusError as error:
+            if not (_allows_other_requests(error) or isinstance(error, NotFound)):
+                raise
+            errors.append(error)
+    if errors:
+        raise next((error for error in errors if not error.transient), errors[0])
+
+
+def _allows_other_requests(error: StatusError) -> bool:
+    """Whether requests for other operations may succeed at once; not if the service refuses requests for now."""
+    return error.transient and error.status not in (LOCKED, 429, UNAVAILABLE)
+
+
+def project_in_path(segments: Sequence[str]) -> str | None:
+    """The project that the path is about (api.md, GET /projects/{project_id}/operations); None without one."""
+    return segments[1] if len(segments) > 1 and segments[0] == "projects" and is_id(segments[1]) else None
+
+
 def summary(operations: Sequence[Operation]) -> Summary:
     """Numbers of operations: C(total), C(by_status), C(by_action)."""
     by_status, by_action = (
@@ -192,17 +249,25 @@ def summed(summaries: Iterable[Summary]) -> Summary:
 
 
 def map_account(
-    client: Client, function: Callable[[str], Value], workers: int, query: Mapping[str, Any] | None
+    client: Client,
+    function: Callable[[str], Value],
+    workers: int,
+    query: Mapping[str, Any] | None,
+    project_ids: Sequence[str] | None = None,
 ) -> tuple[list[Value], list[str], list[str]]:
-    """The function's result for the id of each project of the account, and the ids of those that are missing, with warnings about them.
+    """The function's result for each of these projects, and the ids of those that are missing, with warnings about them.
 
-    C(query) is sent with each request for the list of projects.
+    Without C(project_ids), these are all projects of the account; C(query) is sent with each request for their list.
     """
-    found = list_projects(client, query=query, fields=Fields(["id"]))
-    ids = [project["id"] for project in found.items]
-    results, warnings = map_projects(ids, function, workers)
-    missing = found.unavailable_ids + [project_id for project_id in ids if project_id not in results]
-    return list(results.values()), missing, found.warnings + warnings
+    unavailable: list[str] = []
+    listed_warnings: list[str] = []
+    if project_ids is None:
+        found = list_projects(client, query=query, fields=Fields(["id"]))
+        project_ids, unavailable = [project["id"] for project in found.items], found.unavailable_ids
+        listed_warnings = found.warnings
+    results, warnings = map_projects(project_ids, function, workers)
+    missing = unavailable + [project_id for project_id in project_ids if project_id not in results]
+    return list(results.values()), missing, listed_warnings + warnings
 
 
 def map_projects(

@@ -14,24 +14,35 @@ from datetime import timedelta
 
 from ansible.module_utils.common.dict_transformations import dict_merge
 
-from .._errors import ClouddbError, InvalidOption, Result, will_fail
+from .._errors import ClouddbError, Result, will_fail
 from .._http.client import NO_CONTENT, SUCCESS, Client
 from .._http.errors import RequestFailed, StatusError, UnexpectedResponse
+from .._http.message import LOCKED
 from .._http.response import Response
-from .._http.session import LOCKED
 from .._operations.operations import Operation
-from .._operations.status import ENDED, SUCCEEDED
-from .._operations.wait_failure import WaitFailed
+from .._operations.status import SUCCEEDED
+from .._operations.wait import WaitFailed
+from .._operations.waiting import Waiting
 from .._timestamps import timestamp_of
-from .compare import contains
 from .goal import ACT, CHANGE, CREATE, DELETE, ENSURE, Goal, Refusal, Resource, ResourceRequest, fill
-from .journal import Journal
-from .lookup import label_of, shown_resource
-from .observe import Observation, observe
-from .outcome import diff_of, final_result, no_match, overdue, planned_fields, result_of, result_so_far, unknown_outcome
+from .lookup import observe, with_part
 from .refusals import refusal_of
-from .state import ABSENT, BROKEN, DELETING, DIFFERENT, PRESENT, UNFINISHED, UNSEEN, is_failed_creation, is_since
-from .waiting import Waiting
+from .state import (
+    ABSENT,
+    BROKEN,
+    DELETING,
+    DIFFERENT,
+    PRESENT,
+    UNFINISHED,
+    UNSEEN,
+    UNSELECTED,
+    Observation,
+    contains,
+    is_failed_creation,
+    is_since,
+    label_of,
+)
+from .task import Task, no_match, result_of, unknown_outcome
 
 WAIT, DONE, FAIL = "wait", "done", "fail"
 # The step for an intent and the state of its resource: the request to send, or one of these.
@@ -51,101 +62,92 @@ REFUSALS = frozenset({400, 403, 404, 409, 412, 422})
 SETTLING_SECONDS = 30.0
 
 
-def reach(
-    client: Client, goal: Goal, waiting: Waiting, check_mode: bool = False, known: Resource | None = None
-) -> Result:
-    """The result of a task with this goal; C(known) is the resource if it has just been observed.
-
-    In check mode only GET requests are sent: waits are imagined, and the request that would be sent ends the task. A resource that
-    would be created has the id null. Raises what Client raises, ClouddbError, InvalidOption and WaitFailed.
-    """
-    return Engine(client, goal, waiting, check_mode).run(known)
-
-
 class Engine:
-    """The way to one goal of a task."""
+    """The way of a task to one goal. In check mode only GET requests are sent: waits are imagined, and the request that would be
+    sent ends the task. A resource that would be created has the id null.
+    """
 
-    def __init__(self, client: Client, goal: Goal, waiting: Waiting, check_mode: bool) -> None:
+    def __init__(self, client: Client, goal: Goal, waiting: Waiting, check_mode: bool = False) -> None:
         self._client, self._goal, self._waiting, self._check_mode = client, goal, waiting, check_mode
-        self._past = Journal(goal)
-        # In check mode, an earlier task would provide what has no value yet, such as an id.
-        self._can_look_up = goal.find is not None and (goal.find.has_all_values or not check_mode)
+        self._task = Task(goal, waiting)
 
     def run(self, known: Resource | None = None) -> Result:
-        """Do what the goal needs; the task's result. Raises as reach()."""
+        """Do what the goal needs; the task's result. C(known) is the resource if it has just been observed.
+
+        Raises what Client raises, ClouddbError, InvalidOption and WaitFailed.
+        """
+        task = self._task
         try:
+            known = with_part(self._waiting.bounded_client(), self._goal.first_request, known)
             return self._run(self._compared(Observation(PRESENT, known)) if known else self._observe())
         except WaitFailed as failure:
-            known = self._past.known
-            so_far = result_so_far(self._past, self._waiting, known)
+            known = task.known
+            so_far = task.result_so_far(known)
             failure.result = {**so_far, **failure.result, "elapsed": so_far["elapsed"]}
             if known and any(is_failed_creation(each, known) for each in failure.result["operations"]):
                 left = f"This creation left {label_of(known)}, which is not usable. Delete it, then run the task again."
                 failure.add(after=left)
             raise
         except ClouddbError as error:
-            if self._past.changed:
-                error.result = {
-                    **result_so_far(self._past, self._waiting, self._past.known),
-                    **error.result,
-                    "changed": True,
-                }
+            if task.changed:
+                error.result = {**task.result_so_far(task.known), **error.result, "changed": True}
             is_refused = isinstance(error, StatusError) and error.request.method != "GET" and error.status in REFUSALS
-            if is_refused and (refusal := self._refusal(self._past.request, self._past.before)):
+            if is_refused and (refusal := self._refusal(task.request, task.before)):
                 refusal.error.details = {**error.details, **refusal.error.details}
                 refusal.error.result = error.result
                 raise refusal.error from error
             raise
 
     def _run(self, seen: Observation) -> Result:
-        goal, past = self._goal, self._past
+        goal, task = self._goal, self._task
         while True:
             step = self._step(seen)
             if step == FAIL and self._check_mode:
-                past.warnings.append(will_fail(f"No resource matches {goal.selector}"))
-                step = next(iter(goal.requests))
+                task.warnings.append(will_fail(f"No resource matches {goal.selector}"))
+                step = goal.first_step
             if step == FAIL:
                 raise no_match(goal, seen)
             if step == WAIT and seen.state == BROKEN and self._check_mode:
-                past.warnings.append(
+                task.warnings.append(
                     will_fail(f"The creation of {label_of(seen.resource or {})} has failed", "deletes it")
                 )
                 step = DONE
             if step == DONE:
-                past.warnings += [] if past.sent else seen.warnings
-                return final_result(goal, past, self._waiting, seen)
+                task.warnings += [] if task.sent else seen.warnings
+                return task.end(seen)
             if step == WAIT:
                 seen = self._imagined(seen) if self._check_mode else self._observe_after_wait(seen)
             elif self._check_mode:
                 return self._plan(step, seen)
             elif shown := self._send(step, seen.resource):
-                return final_result(goal, past, self._waiting, shown)
+                return task.end(shown)
             else:
                 seen = self._observe()
 
     # Observe and decide
 
     def _observe(self) -> Observation:
-        goal, past, waiting = self._goal, self._past, self._waiting
-        known = past.subject
-        if not self._can_look_up and not past.sent:
-            return Observation(UNSEEN, None)
+        goal, task, waiting = self._goal, self._task, self._waiting
+        known = task.subject
+        # In check mode, an earlier task would provide what has no value yet, such as an id.
+        if not task.sent and (goal.find is None or (self._check_mode and not goal.find.has_all_values)):
+            return Observation(UNSELECTED, None)
         try:
-            seen = observe(waiting.bounded_client(), goal, past)
+            seen = observe(task)
         except RequestFailed as error:
             seen = Observation(UNSEEN, None)
             is_passing = error.transient or isinstance(error, UnexpectedResponse)
-            seconds_left = waiting.seconds_to_settle() if past.error else waiting.seconds_left()
+            seconds_left = waiting.seconds_to_settle() if task.error else waiting.seconds_left()
             if is_passing and seconds_left > 0:
                 return seen
-            raise self._failure(seen, error) from error
+            raise task.failure(seen, error) from error
         if seen.resource:
             # Only the response to a creation has some fields, such as passwords.
             shown = {**known} if known and (goal.creates or goal.intent == ACT) else {}
             shown.pop("pending_state", None)  # that of a wait
             seen = seen._replace(resource={**shown, **seen.resource})
-            past.known = seen.resource
-        return seen if past.changed else self._compared(seen)
+            task.known = seen.resource
+        return seen if task.changed else self._compared(seen)
 
     def _compared(self, seen: Observation) -> Observation:
         """DIFFERENT if the resource is there, and the goal would change it. Raises InvalidOption for a fixed field."""
@@ -153,13 +155,9 @@ class Engine:
         for field, wanted in goal.fixed.items() if seen.state in (PRESENT, UNFINISHED, DIFFERENT) else ():
             # A branch with the schema only has no parent.
             if found.get(field) is not None and not contains(found[field], wanted):
-                option = goal.options.get(field, field)
-                problem = f"{label_of(found)} has {field} {found[field]}, which cannot be changed"
-                raise InvalidOption(
-                    option, goal.moved.get(option) or f"{problem}. Set {option} to this value, or omit it."
-                )
+                raise goal.unchangeable(field, found)
         comparable = (PRESENT,) if goal.wait else (PRESENT, UNFINISHED)
-        expected = _expected(goal, seen)
+        expected = goal.expected(seen.resource, seen.operations)
         is_different = seen.state in comparable and goal.differs(expected)
         return seen._replace(state=DIFFERENT, resource=expected) if is_different else seen
 
@@ -167,25 +165,26 @@ class Engine:
         """What the task would observe after a wait."""
         if seen.state == DELETING:
             return Observation(ABSENT, None, [], seen.warnings)
-        return self._compared(Observation(PRESENT, _expected(self._goal, seen), [], seen.warnings))
+        expected = self._goal.expected(seen.resource, seen.operations)
+        return self._compared(Observation(PRESENT, expected, [], seen.warnings))
 
     def _step(self, seen: Observation) -> str:
-        goal, past = self._goal, self._past
-        if not self._can_look_up and not past.sent:
-            return next(iter(goal.requests))
+        goal, task = self._goal, self._task
+        if seen.state == UNSELECTED:
+            return goal.first_step
         under_way = DELETING if goal.intent == DELETE else UNFINISHED
         if seen.state == under_way and not goal.wait and self._shows_request(seen):
-            return ACT if goal.intent == ACT and not past.sent else DONE
+            return ACT if goal.intent == ACT and not task.sent else DONE
         step = STEPS[goal.intent].get(seen.state, WAIT)
-        if past.sent == ACT and step == ACT:
+        if task.sent == ACT and step == ACT:
             return DONE if self._shows_request(seen) else WAIT
         # After a refused creation, because somebody else was faster, the resource may differ.
-        if not past.sent or step in (WAIT, DONE) or (step == CHANGE and past.sent == CREATE):
+        if not task.sent or step in (WAIT, DONE) or (step == CHANGE and task.sent == CREATE):
             return step
         # The service may ignore a field, or return another value for it than was sent.
-        shown = shown_resource(past.response.json, past.request) if past.response else None
-        is_ignored = shown is not None and not goal.first.action and bool(past.request.differing(shown))
-        is_final = not past.error and (is_ignored or self._waiting.seconds_to_settle() <= 0)
+        shown = task.request.resource_in(task.response.json) if task.response else None
+        is_ignored = shown is not None and not task.request.action and bool(task.request.differing(shown))
+        is_final = not task.error and (is_ignored or self._waiting.seconds_to_settle() <= 0)
         return DONE if seen.state == DIFFERENT and is_final else WAIT
 
     def _shows_request(self, seen: Observation) -> bool:
@@ -193,15 +192,15 @@ class Engine:
 
         What an action does is also done by others, and their operations look like its own. So only the resource itself shows it.
         """
-        past, action = self._past, self._past.request.action
-        if past.error is None or action is None:
+        task, action = self._task, self._task.request.action
+        if task.error is None or action is None:
             return True
-        found, before = seen.resource or {}, past.before or {}
-        if action.sets is not None:
-            return not past.request.differing(_expected(self._goal, seen))
+        found, before = seen.resource or {}, task.before or {}
+        if action.sets_fields is not None:
+            return not task.request.differing(self._goal.expected(found, seen.operations))
         times = {name: timestamp_of(found, name) for name in action.evidence if found.get(name) != before.get(name)}
         return any(
-            time is not None and past.sent_at is not None and is_since(time, past.sent_at) for time in times.values()
+            time is not None and task.sent_at is not None and is_since(time, task.sent_at) for time in times.values()
         )
 
     # Check mode
@@ -210,15 +209,15 @@ class Engine:
         """The result of check mode for a task that would send the request of this step. Raises the error of a certain refusal."""
         goal, found = self._goal, seen.resource
         request = goal.request(step, found)
-        warnings = [*self._past.warnings, *seen.warnings]
+        warnings = [*self._task.warnings, *seen.warnings]
         if refusal := self._refusal(request, found):
             if not refusal.remedy:
                 raise refusal.error
             warnings.append(will_fail(refusal.error, refusal.remedy))
-        planned = planned_fields(request, found, self._client.service_now())
+        planned = request.planned_fields(found, self._client.service_now())
         after = None if step == DELETE else dict_merge(found or {"id": None}, planned)
-        diff = diff_of(step, request, found, after)
-        return result_of(found, after, changed=True, request=request.shown(found), warnings=warnings, diff=diff)
+        diff = request.diff(found, after)
+        return result_of(found, after, changed=True, request=request.as_result(found), warnings=warnings, diff=diff)
 
     def _refusal(self, request: ResourceRequest, found: Resource | None) -> Refusal | None:
         return refusal_of(self._waiting.bounded_client(), self._goal, request, found)
@@ -227,28 +226,28 @@ class Engine:
 
     def _send(self, step: str, found: Resource | None) -> Observation | None:
         """Send the request of this step about the resource; what the response shows, if no other observation is needed."""
-        goal, past = self._goal, self._past
-        past.request = request = goal.request(step, found)
-        past.before = past.known = found
-        past.error = None
+        goal, task = self._goal, self._task
+        task.request = request = goal.request(step, found)
+        task.before = task.known = found
+        task.error = None
         try:
             response = self._response(request, fill(request.segments, found or {}))
             operations = started_operations(response)
         except RequestFailed as error:
             return self._after_error(step, error)
-        past.response = response
+        task.response = response
         if response.status not in SUCCESS:
             return Observation(PRESENT, found, operations)
         # By the published API document, the service answers 204 to the deletion of what is gone already.
-        is_gone = response.status == NO_CONTENT and response.attempts == 1 and goal.find and not goal.find.is_option
-        past.changed = past.changed or not (step == DELETE and is_gone)
-        past.sent, past.has_waited = step, False
-        shown = shown_resource(response.json, request)
-        past.known = shown or found
+        is_gone = response.status == NO_CONTENT and response.attempts == 1 and goal.kind
+        task.changed = task.changed or not (step == DELETE and is_gone)
+        task.sent, task.has_waited = step, False
+        shown = request.resource_in(response.json)
+        task.known = shown or found
         self._waiting.begin(SETTLING_SECONDS)
         if step == CREATE and shown and goal.find and "id" not in shown:
             # The list would never show what the service has given another name.
-            final_result(goal, past, self._waiting, Observation(UNFINISHED, shown, operations))
+            task.end(Observation(UNFINISHED, shown, operations))
         if goal.wait:
             if operations:
                 self._wait_for(operations, is_own=True)
@@ -260,9 +259,9 @@ class Engine:
         return Observation(UNFINISHED, shown, operations) if is_shown else None
 
     def _response(self, request: ResourceRequest, segments: Sequence[str]) -> Response:
-        client, past = self._waiting.bounded_client(), self._past
+        client, task = self._waiting.bounded_client(), self._task
         # An accepted error would hide what an earlier attempt has done.
-        accept = [status for status in request.accept if status in SUCCESS or not past.changed]
+        accept = [status for status in request.accept if status in SUCCESS or not task.changed]
         began = client.clock.monotonic()
         try:
             return client.request(
@@ -270,28 +269,28 @@ class Engine:
             )
         finally:
             sent_at = client.service_now() - timedelta(seconds=client.clock.monotonic() - began)
-            past.sent_at = past.sent_at or sent_at
+            task.sent_at = task.sent_at or sent_at
 
     def _after_error(self, step: str, error: RequestFailed) -> Observation | None:
         """Decide what to do without a success. Raises the error if the resource cannot be as wanted nevertheless."""
-        goal, past = self._goal, self._past
+        goal, task = self._goal, self._task
         status = error.status if isinstance(error, StatusError) else 0
         if status in SUCCESS:
             raise error
-        past.changed = past.changed or error.may_have_acted
+        task.changed = task.changed or error.may_have_acted
         if isinstance(error, StatusError) and (status == LOCKED or error.not_ready):
-            past.sent_at = past.sent_at if past.changed else None
-            self._waiting.wait_until_unlocked(error, past.changed)
+            task.sent_at = task.sent_at if task.changed else None
+            self._waiting.wait_until_unlocked(error, task.changed)
             return None
-        if not past.changed and not (goal.find and status in OVERTAKEN.get(step, ())):
+        if not task.changed and not (goal.find and status in OVERTAKEN.get(step, ())):
             raise error
         if goal.find is None:
             if step == DELETE and status in GONE_STATUSES:
                 return Observation(ABSENT, None)
             hint = " With find, the task looks this up automatically." if step == CREATE else ""
             raise unknown_outcome(error, f"Check whether it was, before you run the task again.{hint}")
-        past.sent, past.error, past.has_waited = step, error, False
-        seconds = SETTLING_SECONDS if past.changed or status in CONFLICT_STATUSES | GONE_STATUSES else 0.0
+        task.sent, task.error, task.has_waited = step, error, False
+        seconds = SETTLING_SECONDS if task.changed or status in CONFLICT_STATUSES | GONE_STATUSES else 0.0
         if status in GONE_STATUSES and goal.find.segments == goal.requests[step].segments[:-1]:
             # The path is right, because its list has been fetched. So the resource is gone, and only its list lags.
             seconds = math.inf
@@ -302,63 +301,30 @@ class Engine:
 
     def _observe_after_wait(self, seen: Observation) -> Observation:
         """Wait for the operations that explain the state, or until the next observation."""
-        waiting, past = self._waiting, self._past
+        waiting, task = self._waiting, self._task
         waiting.begin_once()
-        is_explained = past.error is None or seen.state in (UNFINISHED, DELETING, BROKEN)
+        is_explained = task.error is None or seen.state in (UNFINISHED, DELETING, BROKEN)
         seconds_left = waiting.seconds_left() if is_explained else waiting.seconds_to_settle()
         if seconds_left <= 0:
-            raise self._failure(seen)
+            raise task.failure(seen)
         if all(operation["status"] in SUCCEEDED for operation in seen.operations):
             waiting.pause(seconds_left)
         else:
             # After a lost response to an action, the operations may be those of others.
-            is_own = self._goal.intent == DELETE if seen.state == DELETING else not (past.error and past.sent == ACT)
+            is_own = self._goal.intent == DELETE if seen.state == DELETING else not (task.error and task.sent == ACT)
             self._wait_for(seen.operations, is_own)
         return self._observe()
 
     def _wait_for(self, operations: Sequence[Operation], is_own: bool) -> None:
         """Wait until these operations have succeeded or, unless C(is_own), ended."""
-        past = self._past
+        task = self._task
         if not is_own:
             self._waiting.wait_for(operations, accepts_failure=True, accepts_gone=True)
             return
-        state = self._waiting.wait_for([*past.operations, *operations], False, self._goal.intent == DELETE)
-        result = state.result()
-        past.operations, past.has_waited = result["operations"], True
-        past.warnings += result["warnings"]
-
-    def _failure(self, seen: Observation, unobserved: RequestFailed | None = None) -> Exception:
-        """The error for a resource that is not as asked in time, or whose observation failed with C(unobserved)."""
-        past = self._past
-        if past.error and past.changed:
-            return unknown_outcome(past.error, self._how_to_find_out(seen, unobserved))
-        if past.error and (unobserved or seen.state != DELETING):
-            return past.error
-        if unobserved and past.changed:
-            unobserved.add(f"{past.request.line} was carried out, but its result could not be looked up.")
-            unobserved.result = result_so_far(past, self._waiting, past.known)
-        if unobserved:
-            return unobserved
-        result = result_so_far(past, self._waiting, seen.resource)
-        return overdue(past.request, seen, past.known, self._waiting.timeout, result)
-
-    def _how_to_find_out(self, seen: Observation, unobserved: RequestFailed | None) -> str:
-        """What to do about a request that may have been carried out."""
-        action = self._past.request.action
-        if unobserved:
-            return f"This could not be looked up: {unobserved} It is safe to run the task again."
-        if action and action.sets is None and not any((seen.resource or {}).get(name) for name in action.evidence):
-            return "Nothing shows whether it was. Check this before you run the task again."
-        return "So far, it was not. It is safe to run the task again."
-
-
-def _expected(goal: Goal, seen: Observation) -> Resource:
-    """The resource as it will be when its unfinished operations, newest first, have ended."""
-    expected = {**(seen.resource or {})}
-    for operation in reversed(seen.operations):
-        if operation["status"] not in ENDED:
-            expected.update(goal.effects.get(str(operation.get("action")), {}))
-    return expected
+        wait = self._waiting.wait_for([*task.operations, *operations], False, self._goal.intent == DELETE)
+        result = wait.result()
+        task.operations, task.has_waited = result["operations"], True
+        task.warnings += result["warnings"]
 
 
 def started_operations(response: Response) -> list[Operation]:

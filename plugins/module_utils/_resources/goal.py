@@ -6,16 +6,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Callable, NamedTuple
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
 
 from .._errors import ClouddbError, InvalidOption
-from .._http.client import SUCCESS, Client, path_of
+from .._http.client import SUCCESS, path_of
+from .._operations.status import ENDED
 from .._options import NOT_CREATED_ID
 from .._timestamps import timestamp_of
-from .._untrusted import displayable, is_id
-from .compare import contains, differing, fields_of, has_values
-
-Resource = dict[str, Any]
+from .._untrusted import displayable
+from .kinds import Action, Kind
+from .state import Resource, changed_fields, contains, label_of
 
 # Intents. All but the first and the last are steps as well, each with a request.
 ENSURE, CREATE, CHANGE, DELETE, ACT, READ = "ensure", "create", "change", "delete", "act", "read"
@@ -25,21 +26,12 @@ _WITHOUT_VALUE = ("", "None", NOT_CREATED_ID)
 
 
 class Find(NamedTuple):
-    """Selects one resource: from the array C(field) (None: the response itself) of the list C(segments), by the fields in C(match).
-
-    C(selector) is what messages call C(match); unless it is C(find), C(match) and C(field) are no options of the task.
-    """
+    """Selects one resource: from the array C(field) (None: the response itself) of the list C(segments), by the fields in C(match)."""
 
     segments: tuple[str, ...]
     field: str | None
     match: Mapping[str, Any]
     query: Mapping[str, Any] = {}
-    selector: str = "find"
-
-    @property
-    def is_option(self) -> bool:
-        """Whether it is the option C(find)."""
-        return self.selector == "find"
 
     @property
     def has_all_values(self) -> bool:
@@ -47,28 +39,11 @@ class Find(NamedTuple):
         return is_complete(self.segments) and has_values([self.match, self.query])
 
 
-class Action(NamedTuple):
-    """A request about a resource, POST C(path) below that of the resource, with a body of C(fields) by option.
-
-    C(defaults) are the fields of the resource whose values these fields have without the option, and C(lacking) is the error if it
-    has none. C(sets) are the fields that show that the action is not needed, or has been carried out, and C(operation) is the
-    operation that sets them. Without C(sets), each task carries it out, and only a time in C(evidence) that has changed shows
-    that it was.
-    """
-
-    path: str
-    sets: Mapping[str, Any] | None = None
-    fields: Mapping[str, str] = {}
-    defaults: Mapping[str, str] = {}
-    lacking: str = ""
-    operation: str = ""
-    evidence: tuple[str, ...] = ()
-
-
 class ResourceRequest(NamedTuple):
     """A request about a resource; C(accept) has the statuses that are no failure.
 
-    It is that of an C(action), or has the fields of the resource in C(wrapper) of its body (None: in any wrapper).
+    Its response has the resource in C(wrapper). It is that of an C(action), or has the fields of the resource in C(wrapper) of its body (None: in any wrapper), without a body in
+    its query.
     """
 
     method: str
@@ -79,28 +54,56 @@ class ResourceRequest(NamedTuple):
     action: Action | None = None
     wrapper: str | None = None
 
-    def fields(self, found: Mapping[str, Any]) -> dict[str, Any]:
-        """The fields of the resource that it sets, by their names there."""
-        if self.action:
-            return {**(self.action.sets or {})}
-        return {**(self.body or {}).get(self.wrapper, {})} if self.wrapper else fields_of(self.body, found)
-
-    def differing(self, found: Mapping[str, Any]) -> list[str]:
-        """The names of the fields whose values the resource does not have."""
-        if self.action or self.wrapper:
-            return [name for name, value in self.fields(found).items() if not contains(found.get(name), value)]
-        return differing(found, self.body)
-
     @property
     def line(self) -> str:
         """For messages, for example C(POST /projects/proj-1/branches)."""
         return f"{self.method} {path_of(self.segments).replace('%7B', '{').replace('%7D', '}')}"
 
-    def shown(self, found: Resource | None) -> dict[str, Any]:
+    def as_result(self, found: Resource | None) -> dict[str, Any]:
         """The request for the resource C(found), as the task's result shows it."""
         has_id = found and all(found.get(name) is not None for name in placeholders(self.segments))
         path = "/".join(("", *(fill(self.segments, found or {}) if has_id else self.segments)))
         return {"method": self.method, "path": path, "query": self.query, "body": self.body}
+
+    def fields(self, found: Mapping[str, Any]) -> dict[str, Any]:
+        """The fields of the resource that it sets, by their names there."""
+        if self.action:
+            return {**(self.action.sets_fields or {})}
+        if self.wrapper:
+            return {**(self.query if self.body is None else self.body[self.wrapper])}
+        return fields_of(self.body, found)
+
+    def differing(self, found: Mapping[str, Any]) -> list[str]:
+        """The names of the fields whose values the resource does not have."""
+        # Two wrappers of a body may have a field of the same name.
+        is_free = not (self.action or self.wrapper)
+        bodies = [fields_of({name: value}, found) for name, value in (self.body or {}).items()] if is_free else []
+        each = bodies if is_free else [self.fields(found)]
+        return [name for fields in each for name, value in fields.items() if not contains(found.get(name), value)]
+
+    def planned_fields(self, found: Resource | None, now: datetime | None) -> dict[str, Any]:
+        """The fields that it will have set: those that it has, and the time that shows an action."""
+        time = f"{now:%Y-%m-%dT%H:%M:%SZ}" if now else None
+        return {**self.fields(found or {}), **dict.fromkeys(self.action.evidence if self.action else (), time)}
+
+    def diff(self, before: Resource | None, after: Resource | None) -> dict[str, dict[str, Any]]:
+        """The diff of a task that has sent it: what was deleted, or the fields that it sets."""
+        if self.method == "DELETE":
+            return changed_fields(before or {}, {})
+        names = self.planned_fields(before, None)
+        return changed_fields(*({name: each.get(name) for name in names} if each else {} for each in (before, after)))
+
+    def resource_in(self, json: Any) -> Resource | None:
+        """The resource that a response shows: C(branch) for a path with C(branches), or the response itself if it has an id."""
+        if not isinstance(json, dict):
+            return None
+        if self.wrapper and isinstance(json.get(self.wrapper), dict):
+            return dict(json[self.wrapper])
+        for segment in reversed(self.segments):
+            for name, value in json.items():
+                if isinstance(value, dict) and segment.startswith(name):
+                    return value
+        return json if "id" in json else None
 
 
 class Refusal(NamedTuple):
@@ -118,23 +121,17 @@ class Goal(NamedTuple):
     - ACT: that the request is carried out once.
     - READ: nothing but the response.
 
-    C(options) are the options of a module by the field that each sets, C(fixed) the fields that only the creation sets, and
-    C(missing) is the error if there is none, and C(moved) that about another value of a fixed field, by option. C(effects) are the fields that
-    unfinished operations will set, by their action. The fields in C(once) are changed only while the resource has no time there.
-    C(refuses) returns why the service's lists show that it refuses a request about a resource (None: one that it creates).
+    C(kind) is None for api_request; messages name the resource and its fields by the options in C(params) then. C(fixed) are the
+    fields that only the creation sets.
     """
 
     intent: str
     requests: Mapping[str, ResourceRequest]
     find: Find | None = None
     wait: bool = True
-    options: Mapping[str, str] = {}
+    kind: Kind | None = None
+    params: Mapping[str, Any] = {}
     fixed: Mapping[str, Any] = {}
-    missing: str = ""
-    moved: Mapping[str, str] = {}
-    effects: Mapping[str, Mapping[str, Any]] = {}
-    once: Collection[str] = ()
-    refuses: Callable[[Client, Find, ResourceRequest, Resource | None], Refusal | None] | None = None
 
     @property
     def creates(self) -> bool:
@@ -142,42 +139,98 @@ class Goal(NamedTuple):
         return CREATE in self.requests
 
     @property
-    def selector(self) -> str:
-        """What selects the resource, for messages."""
-        return self.find.selector if self.find else "find"
+    def first_step(self) -> str:
+        """The step of a task that knows nothing of the resource."""
+        return next(iter(self.requests))
 
     @property
-    def first(self) -> ResourceRequest:
-        """The request that a task without a resource would send."""
-        return next(iter(self.requests.values()))
+    def first_request(self) -> ResourceRequest:
+        """The request of the first step. All have the path of the same project, and that of an action is the only one."""
+        return self.requests[self.first_step]
+
+    @property
+    def selector(self) -> str:
+        """The options that select the resource, for messages."""
+        if self.kind is None:
+            return "find"
+        return "id" if self.params.get("id") else " and ".join(self.kind.identity)
+
+    def option_of(self, field: str) -> str:
+        """The option that sets this field, for messages; the field itself if there is none."""
+        if self.kind is None:
+            return field
+        given = {**self.kind.fields, **(self.first_request.action or Action("")).fields}
+        return next((option for option, name in given.items() if name == field), field)
+
+    @property
+    def missing(self) -> str:
+        """The error if the resource is not there, in the words of the task."""
+        if self.kind is None:
+            return ""
+        noun, advice = self.kind.result.replace("_", " "), "Check it, and what the API key may access"
+        if self.params.get("id"):
+            return f"there is no {noun} with the id {displayable(self.params['id'], 100)}. {advice}"
+        names = {each: displayable(self.params.get(each) or f"the default {each}", 100) for each in self.kind.identity}
+        problem = next(filter(None, map(self.kind.problems.get, names)), "there is no {noun} '{name}'. {advice}")
+        return problem.format(noun=noun, advice=advice, **names)
+
+    def unchangeable(self, field: str, found: Resource) -> InvalidOption:
+        """The error about another value of a fixed field, in the words of the task."""
+        option = self.option_of(field)
+        names = {each: displayable(value, 100) for each, value in self.params.items() if isinstance(value, str)}
+        if self.kind and option in names and (problem := self.kind.problems.get(option)):
+            return InvalidOption(option, problem.format(**names))
+        problem = f"{label_of(found)} has {field} {found[field]}, which cannot be changed"
+        return InvalidOption(option, f"{problem}. Set {option} to this value, or omit it.")
+
+    def expected(self, resource: Resource | None, operations: Sequence[Mapping[str, Any]]) -> Resource:
+        """The resource as it will be when the unfinished actions on it, newest first, have ended."""
+        expected = {**(resource or {})}
+        kind = self.kind if self.first_request.action else None
+        # The operation of the action start is start_compute.
+        effects = {f"{each.path}_{kind.result}": each.sets_fields for each in kind.actions.values()} if kind else {}
+        for operation in reversed(operations):
+            if operation["status"] not in ENDED:
+                expected.update(effects.get(str(operation.get("action"))) or {})
+        return expected
 
     def request(self, step: str, found: Resource | None) -> ResourceRequest:
         """The request of a step for the resource that was found."""
         request = self.requests[step]
         if found is None:
             return request
-        action = request.action or Action("")
-        for name, field in action.defaults.items():
-            if name in (request.body or {}):
-                continue
-            if found.get(field) is None:
-                problem = action.lacking.format(name=displayable(found.get("name"), 100))
-                raise InvalidOption(self.options[name], problem)
-            request = request._replace(body={**(request.body or {}), name: found[field]})
-        stay = {field for field in self.once if timestamp_of(found, field)}
-        if not stay or request.body is None:
-            return request
-        body = {
-            name: {field: value for field, value in fields.items() if field not in stay}
-            for name, fields in request.body.items()
-        }
-        return request._replace(body=body)
+        body = {**(request.body or {})}
+        for name, (field, lacking) in request.action.defaults.items() if request.action else ():
+            if name not in body and found.get(field) is None:
+                raise InvalidOption(self.option_of(name), lacking.format(name=displayable(found.get("name"), 100)))
+            body.setdefault(name, found.get(field))
+        if request.wrapper in body:
+            kept = self._kept_times(found)
+            body[request.wrapper] = {name: value for name, value in body[request.wrapper].items() if name not in kept}
+        return request._replace(body=body) if body else request
+
+    def _kept_times(self, found: Resource) -> set[str]:
+        """The fields that the task gives an age, and that have a time already: each run would prolong it."""
+        changeable = self.kind.changeable if self.kind else {}
+        ages = {field for option, field in changeable.items() if isinstance(self.params.get(option), timedelta)}
+        return {field for field in ages if timestamp_of(found, field)}
 
     def differs(self, found: Resource | None) -> bool:
         """Whether a CHANGE would change the resource."""
         if found is None or CHANGE not in self.requests:
             return False
         return bool(self.request(CHANGE, found).differing(found))
+
+
+def deletion(kind: Kind, find: Find, params: Mapping[str, Any], wait: bool) -> Goal:
+    """The goal that the resource is gone."""
+    request = ResourceRequest("DELETE", path_of_item(kind, find.segments))
+    return Goal(DELETE, {DELETE: request}, find, wait, kind, params)
+
+
+def path_of_item(kind: Kind, segments: Sequence[str]) -> tuple[str, ...]:
+    """The path of a resource of this kind in the list C(segments)."""
+    return (*segments, f"{{{kind.key}}}")
 
 
 def is_complete(segments: Sequence[str]) -> bool:
@@ -204,6 +257,31 @@ def fill(segments: Sequence[str], found: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(filled)
 
 
-def project_in_path(segments: Sequence[str]) -> str | None:
-    """The project that the path is about (api.md, GET /projects/{project_id}/operations); None without one."""
-    return segments[1] if len(segments) > 1 and segments[0] == "projects" and is_id(segments[1]) else None
+def fields_of(body: Mapping[str, Any] | None, found: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that a request would set, by their names in the resource.
+
+    The service's bodies wrap them: C({"branch": {"name": "preview"}}) sets the C(name) of a branch.
+    """
+    fields: dict[str, Any] = {}
+    for name, value in (body or {}).items():
+        if isinstance(value, Mapping) and not isinstance(found.get(name), Mapping):
+            fields.update(value)
+        else:
+            fields[name] = value
+    return fields
+
+
+def selects(value: Any) -> bool:
+    """Whether a value is one that selects something: it has no null, blank text, empty mapping or empty list, at any depth."""
+    if isinstance(value, (Mapping, list)):
+        return bool(value) and all(map(selects, value.values() if isinstance(value, Mapping) else value))
+    return has_values(value)
+
+
+def has_values(value: Any) -> bool:
+    """Whether no value in it is null or blank, at any depth."""
+    if isinstance(value, Mapping):
+        return all(map(has_values, value.values()))
+    if isinstance(value, list):
+        return all(map(has_values, value))
+    return value is not None and not (isinstance(value, str) and not value.strip())

@@ -1,18 +1,45 @@
 # Copyright (c) clouddb.control contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The kinds of resources that have a module of their own, each a row. Keeps P2, P3 and P9.
+"""The kinds of resources that have a module of their own, each a row, and their lists. Keeps P1, P2, P3 and P9.
 
-The paths and fields are those of the published API document, because api.md names these resources without them.
+The paths and fields are those of the published API document, because api.md names these resources without them. Modules that
+only list resources load this file and not the engine.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Callable, NamedTuple
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any, NamedTuple
 
+from .._errors import Result, will_fail
 from .._http.client import Client
-from .goal import Action, Find, Refusal, Resource, ResourceRequest
-from .refusals import refusal_of_branch, refusal_of_compute, refusal_of_database, refusal_of_restore, refusal_of_user
+from .._lists import list_resources
+from .._options import NOT_CREATED_ID
+from .._projects import branch_id_from, checked_query, project_id_from
+
+
+class Action(NamedTuple):
+    """A request about a resource, C(method) C(path) below that of the resource, with a body of C(fields) by option.
+
+    C(defaults) are the fields of the resource whose values these fields have without the option, each with the error if it has
+    none. C(sets_fields) are the fields that show that the action is not needed, or has been carried out. Without them, each task
+    carries it out, and only a time in C(evidence) that has changed shows that it was.
+
+    Instead of the resource, the request may be below C(below), a path in the project with options in braces. After it, the resource
+    that has the fields C(successor), by fields of the one before, takes the place of that. C(listed_with) are query parameters with
+    which lists have resources that lack C(sets_fields). If it is a part of the resource with a path of its own (PUT), GET shows the fields.
+    """
+
+    path: str
+    method: str = "POST"
+    below: tuple[str, ...] = ()
+    successor: Mapping[str, str] = {}
+    listed_with: Mapping[str, Any] = {}
+    sets_fields: Mapping[str, Any] | None = None
+    fields: Mapping[str, str] = {}
+    defaults: Mapping[str, tuple[str, str]] = {}
+    evidence: tuple[str, ...] = ()
 
 
 class Kind(NamedTuple):
@@ -21,10 +48,11 @@ class Kind(NamedTuple):
     Bodies and responses have it in the field C(wrapper), and its result is C(result). Paths name it by the field C(key).
     Fields by option: C(identity) selects it, unless the option C(id) does, C(changeable) may be changed, C(fixed) is only set by its
     creation, and C(initial) as well, but is not compared. C(references) are the options with the id or the name of a branch.
-    C(missing) is the error if there is no such resource, with options in braces, and C(moved) that for another value of a fixed field, by option.
-    C(parts) are further fields of the request that creates it, by option and its value. C(actions) are further requests, by the
-    value of C(state) or the option that asks for them. C(refusal) returns why the service's lists show that it refuses a request.
-    Several resources may have the same C(identity) unless C(is_unique).
+    C(problems) are errors by option, with options in braces: an option of C(identity) without such a resource, and a fixed field
+    with another value. C(beside_wrapper) are further fields of the body that creates it, by option and its value. C(actions) are
+    further requests, by the value of C(state) or the option that asks for them. Several resources may have the same C(identity)
+    unless C(is_unique). Without C(creation), a path in the project with options in braces, it is created in its list; with it, the
+    fields are query parameters, and its path has no GET. C(longest_life) is how far ahead a time may be that it has.
     """
 
     plural: str
@@ -37,12 +65,12 @@ class Kind(NamedTuple):
     fixed: Mapping[str, str] = {}
     initial: Mapping[str, str] = {}
     references: tuple[str, ...] = ()
-    parts: Mapping[str, Mapping[bool, Mapping[str, Any]]] = {}
+    beside_wrapper: Mapping[str, Mapping[bool, Mapping[str, Any]]] = {}
     actions: Mapping[str, Action] = {}
-    missing: str = "there is no {noun} '{name}'. {advice}"
-    moved: Mapping[str, str] = {}
-    refusal: Callable[[Client, Find, ResourceRequest, Resource | None], Refusal | None] | None = None
+    problems: Mapping[str, str] = {}
     is_unique: bool = True
+    creation: tuple[str, ...] = ()
+    longest_life: timedelta | None = None
 
     @property
     def fields(self) -> dict[str, str]:
@@ -62,6 +90,7 @@ PROJECT = Kind(
     },
     fixed={"region_id": "region_id", "pg_version": "pg_version", "org_id": "org_id"},
     initial={"first_branch": "branch"},
+    actions={"recovered": Action("recover", sets_fields={"deleted_at": None}, listed_with={"recoverable": True})},
     is_unique=False,
 )
 BRANCH = Kind(
@@ -71,16 +100,21 @@ BRANCH = Kind(
     parents=("project",),
     changeable={"new_name": "name", "expires_at": "expires_at", "protected": "protected"},
     fixed={"parent": "parent_id"},
-    moved={
+    problems={
         "parent": "branch {name} has another parent than {parent}, and an existing branch keeps its parent. Omit parent. If a restore"
         " has changed it, branch_restore with source: {parent} makes {parent} the parent again, and replaces the data"
     },
     initial={"from_timestamp": "parent_timestamp", "from_lsn": "parent_lsn", "init_source": "init_source"},
     references=("parent",),
     # Without the field, some services create a compute, and others none.
-    parts={"compute": {True: {"endpoints": [{"type": "read_write"}]}, False: {"endpoints": []}}},
-    actions={"default": Action("set_as_default", sets={"default": True})},
-    refusal=refusal_of_branch,
+    beside_wrapper={"compute": {True: {"endpoints": [{"type": "read_write"}]}, False: {"endpoints": []}}},
+    actions={
+        "default": Action("set_as_default", sets_fields={"default": True}),
+        "backup_schedule": Action("backup_schedule", "PUT", fields={"backup_schedule": "schedule"}),
+        "recovered": Action("recover", sets_fields={"recovery": None}, listed_with={"include_deleted": True}),
+    },
+    # As the published API document bounds it.
+    longest_life=timedelta(days=30),
 )
 BRANCH_RESTORE = Kind(
     plural="branches",
@@ -98,13 +132,24 @@ BRANCH_RESTORE = Kind(
                 "lsn": "source_lsn",
                 "preserve_as": "preserve_under_name",
             },
-            defaults={"source_branch_id": "parent_id"},
-            lacking="branch {name} has no parent to restore it from. Set source to another branch, or set timestamp or lsn and"
-            " preserve_as to restore it from its own history.",
+            defaults={
+                "source_branch_id": (
+                    "parent_id",
+                    "branch {name} has no parent to restore it from. Set source to another branch, or set timestamp or lsn and"
+                    " preserve_as to restore it from its own history.",
+                )
+            },
             evidence=("last_reset_at",),
-        )
+        ),
+        "snapshot restored": Action(
+            "restore",
+            below=("snapshots", "{snapshot}"),
+            fields={"finalize": "finalize_restore"},
+            defaults={"target_branch_id": ("id", "")},
+            successor={"restored_as": "id"},
+            evidence=("created_at",),
+        ),
     },
-    refusal=refusal_of_restore,
 )
 COMPUTE = Kind(
     plural="endpoints",
@@ -122,12 +167,11 @@ COMPUTE = Kind(
     },
     references=("branch",),
     actions={
-        "started": Action("start", sets={"current_state": "active"}, operation="start_compute"),
-        "suspended": Action("suspend", sets={"current_state": "idle"}, operation="suspend_compute"),
+        "started": Action("start", sets_fields={"current_state": "active"}),
+        "suspended": Action("suspend", sets_fields={"current_state": "idle"}),
         "restarted": Action("restart", evidence=("started_at",)),
     },
-    missing="{branch} has no compute of type {type}. Create it with state: present",
-    refusal=refusal_of_compute,
+    problems={"branch": "{branch} has no compute of type {type}. Create it with state: present"},
 )
 DATABASE = Kind(
     plural="databases",
@@ -136,7 +180,6 @@ DATABASE = Kind(
     key="name",
     parents=("project", "branch"),
     changeable={"owner": "owner_name"},
-    refusal=refusal_of_database,
 )
 DATABASE_USER = Kind(
     plural="roles",
@@ -145,5 +188,59 @@ DATABASE_USER = Kind(
     key="name",
     parents=("project", "branch"),
     actions={"reset_password": Action("reset_password", evidence=("updated_at",))},
-    refusal=refusal_of_user,
 )
+SNAPSHOT = Kind(
+    plural="snapshots",
+    wrapper="snapshot",
+    result="snapshot",
+    parents=("project",),
+    creation=("branches", "{branch}", "snapshot"),
+    changeable={"expires_at": "expires_at"},
+    initial={"timestamp": "timestamp", "lsn": "lsn"},
+    references=("branch",),
+    is_unique=False,
+)
+
+
+def info(kind: Kind, name: str, params: Mapping[str, Any], client: Client, check_mode: bool) -> Result:
+    """The result of the module that returns all resources of this kind as C(name), those of C(branch) if it is set.
+
+    In check mode, what an earlier task would create has none. Raises what Client raises, and ResourceNotFound.
+    """
+    segments, query = list_of(kind, params, client, may_be_missing=check_mode)
+    ids = {}
+    if "branch" not in kind.parents and params.get("branch"):
+        ids["branch"] = branch_id_from(params["branch"], client, segments[1], may_be_missing=check_mode)
+    branch_id = ids.get("branch")
+    is_created = NOT_CREATED_ID not in (*segments, branch_id)
+    items = list_resources(client, segments, kind.plural, query).items if is_created else []
+    return {
+        "changed": False,
+        name: [each for each in items if branch_id in (None, each.get("branch_id"), each.get("source_branch_id"))],
+        "warnings": not_created(params, segments, ids),
+    }
+
+
+def list_of(
+    kind: Kind, params: Mapping[str, Any], client: Client, may_be_missing: bool
+) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """The path of the list of this kind, and its query parameters."""
+    if not kind.parents:
+        return (kind.plural,), checked_query(params)
+    project_id = str(project_id_from(params, client, may_be_missing))
+    parents = ["projects", project_id]
+    if "branch" in kind.parents:
+        parents += ["branches", branch_id_from(params["branch"], client, project_id, may_be_missing)]
+    return (*parents, kind.plural), {}
+
+
+def not_created(params: Mapping[str, Any], segments: Sequence[str], ids: Mapping[str, str]) -> list[str]:
+    """The warnings of check mode about options that name what is not there; what an earlier task names has no value yet."""
+    found = {**dict(zip(("project", "branch"), segments[1::2])), **ids}
+    return [
+        will_fail(f"{option}: there is no {'project' if option == 'project' else 'branch'} '{params[option]}'")
+        for option, value in found.items()
+        if value == NOT_CREATED_ID and params.get(option) not in (None, NOT_CREATED_ID)
+        # Nothing is looked up below a project that is not there.
+        if option == "project" or segments[1] != NOT_CREATED_ID
+    ]

@@ -8,25 +8,26 @@ something has a remedy: in check mode, that is a warning.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from .._errors import ClouddbError, InvalidOption
 from .._http.client import Client
 from .._http.errors import RequestFailed
 from .._lists import list_resources, there_is_no
+from .._operations.operations import MAX_NAMED
 from .._untrusted import displayable
-from .goal import Find, Goal, Refusal, Resource, ResourceRequest
-from .lookup import MAX_NAMED, label_of
-from .state import ABSENT, DELETING, own_state
+from .goal import Find, Goal, Refusal, ResourceRequest
+from .state import ABSENT, DELETING, Resource, label_of, own_state
 
 
 def refusal_of(client: Client, goal: Goal, request: ResourceRequest, found: Resource | None) -> Refusal | None:
     """Why the values or the service's lists show that it refuses the goal's request; None if they do not, or cannot be fetched."""
-    if goal.refuses is None or goal.find is None or not goal.find.has_all_values:
+    if goal.kind is None or goal.find is None or not goal.find.has_all_values:
         return None
+    rule = RULES.get(request.action.path if request.action else "", RULES.get(goal.kind.plural))
     try:
-        return goal.refuses(client, goal.find, request, found)
+        return rule(client, goal.find, request, found) if rule else None
     except RequestFailed:
         return None
 
@@ -37,8 +38,9 @@ def refusal_of_branch(client: Client, find: Find, request: ResourceRequest, foun
     after = {**(found or {}), **fields}
     if request.method == "DELETE":
         return _refusal_to_delete(client, find, found)
-    if found is None and fields.get("parent_id"):
-        return _refusal_of_parent(client, find, fields["parent_id"])
+    parent_id = fields.get("parent_id") if found is None else None
+    if parent_id and (refusal := _refusal_of_parent(client, find, parent_id)):
+        return refusal
     if found and (others := _named(client, find, fields.get("name"), found)):
         problem = f"there is another branch of this name, {label_of(others[0])}. Set another name, or rename or delete this branch"
         return Refusal(InvalidOption("new_name", problem))
@@ -78,10 +80,18 @@ def _refusal_to_delete(client: Client, find: Find, found: Resource | None) -> Re
 def refusal_of_restore(client: Client, find: Find, request: ResourceRequest, found: Resource | None) -> Refusal | None:
     """Why a branch cannot be restored from this source, or not without another name for its present state."""
     fields, own_id = request.body or {}, (found or find.match)["id"]
+    if request.action and request.action.successor:
+        return None
     kept_as = fields.get("preserve_under_name")
     is_own = fields.get("source_branch_id") == own_id
+    if found and found.get("protected"):
+        problem = f"Branch {_name_of(found)} cannot be restored: it is protected. Set protected: false first."
+        return Refusal(ClouddbError("refused", problem))
     if is_own and not {"source_timestamp", "source_lsn"} & fields.keys():
         return Refusal(InvalidOption("source", "is the branch itself. Set timestamp or lsn, or another source"))
+    if is_own and (found or {}).get("restored_from"):
+        problem = "is the branch itself, which was restored from a snapshot, so that its own history cannot be restored. Set another source"
+        return Refusal(InvalidOption("source", problem))
     if is_own and not kept_as:
         return Refusal(InvalidOption("preserve_as", "is required to restore a branch from its own history"))
     if _named(client, find, kept_as):
@@ -95,7 +105,12 @@ def refusal_of_restore(client: Client, find: Find, request: ResourceRequest, fou
 
 
 def refusal_of_compute(client: Client, find: Find, request: ResourceRequest, found: Resource | None) -> Refusal | None:
-    """Why a compute cannot have these sizes: the smallest is more than the largest."""
+    """Why a compute cannot be deleted, or not have these sizes: its branch is protected, the smallest is more than the largest."""
+    if request.method == "DELETE":
+        branches = list_resources(client, (*find.segments[:-1], "branches"), "branches").items
+        own = [each for each in branches if each.get("protected") and each.get("id") == (found or {}).get("branch_id")]
+        problem = "cannot be deleted: its branch is protected. Set protected: false of the branch first."
+        return Refusal(ClouddbError("refused", f"Compute {label_of(found or {})} {problem}")) if own else None
     fields = request.fields(found or {})
     least, most = ({**(found or {}), **fields}.get(f"autoscaling_limit_{side}_cu") for side in ("min", "max"))
     if not isinstance(least, (int, float)) or not isinstance(most, (int, float)) or least <= most:
@@ -105,6 +120,18 @@ def refusal_of_compute(client: Client, find: Find, request: ResourceRequest, fou
         return Refusal(InvalidOption("min_cu", f"{problem}. Set a smaller min_cu, or a larger max_cu"))
     problem = f"{most:g} is less than min_cu, which is {least:g}"
     return Refusal(InvalidOption("max_cu", f"{problem}. Set a larger max_cu, or a smaller min_cu"))
+
+
+def refusal_of_project(client: Client, find: Find, request: ResourceRequest, found: Resource | None) -> Refusal | None:
+    """Why a project cannot be deleted: it has a protected branch."""
+    if request.method != "DELETE" or found is None:
+        return None
+    branches = list_resources(client, (*find.segments, str(found["id"]), "branches"), "branches").items
+    names = ", ".join([_name_of(each) for each in branches if each.get("protected")][:MAX_NAMED])
+    problem = (
+        f"Project {label_of(found)} cannot be deleted: it has protected branches. Set protected: false first: {names}."
+    )
+    return Refusal(ClouddbError("refused", problem), "does so") if names else None
 
 
 def refusal_of_database(client: Client, find: Find, request: ResourceRequest, found: Resource | None) -> Refusal | None:
@@ -129,6 +156,24 @@ def refusal_of_user(client: Client, find: Find, request: ResourceRequest, found:
     name, names = displayable(found.get("name"), 100), ", ".join(owned[:MAX_NAMED])
     problem = f"User {name} cannot be deleted: it owns {names}. Delete the database, or give it another owner, first."
     return Refusal(ClouddbError("refused", problem), "does so") if owned else None
+
+
+def refusal_of_snapshot(client: Client, find: Find, request: ResourceRequest, found: Resource | None) -> Refusal | None:
+    """Why there can be no snapshot of a branch: it is not a root branch."""
+    if request.method != "POST" or found:
+        return None
+    branch = client.get(*request.segments[:-1]).object("branch")
+    return _refusal_of_child(branch, "branch", "snapshots")
+
+
+def refusal_of_schedule(client: Client, find: Find, request: ResourceRequest, found: Resource | None) -> Refusal | None:
+    """Why a branch can have no backup schedule: it is not a root branch."""
+    return _refusal_of_child(found or {}, "backup_schedule", "a backup schedule")
+
+
+def _refusal_of_child(branch: Mapping[str, Any], option: str, what: str) -> Refusal | None:
+    problem = f"branch {_name_of(branch)} cannot have {what}, because it is not a root branch: it has a parent"
+    return Refusal(InvalidOption(option, problem)) if branch.get("parent_id") else None
 
 
 def reason_to_keep(branch: Mapping[str, Any]) -> str:
@@ -163,3 +208,16 @@ def _children(client: Client, find: Find, found: Resource | None) -> list[str]:
 
 def _name_of(branch: Mapping[str, Any]) -> str:
     return displayable(branch.get("name") or label_of(branch), 100)
+
+
+# By the path of an action, else by the list of the resource.
+RULES: Mapping[str, Callable[[Client, Find, ResourceRequest, Resource | None], Refusal | None]] = {
+    "restore": refusal_of_restore,
+    "projects": refusal_of_project,
+    "backup_schedule": refusal_of_schedule,
+    "snapshots": refusal_of_snapshot,
+    "branches": refusal_of_branch,
+    "endpoints": refusal_of_compute,
+    "databases": refusal_of_database,
+    "roles": refusal_of_user,
+}

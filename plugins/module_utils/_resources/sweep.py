@@ -12,21 +12,18 @@ from .._errors import ClouddbError, InvalidOption, Result
 from .._http.client import Client
 from .._http.errors import NotFound
 from .._lists import list_resources
-from .._operations.operations import time_of_creation
-from .._operations.wait import limits_from
+from .._operations.operations import MAX_NAMED, time_of_creation
+from .._operations.wait import wait_options
+from .._operations.waiting import Waiting
 from .._options import NOT_CREATED_ID, as_text, integer, not_blank
 from .._patterns import matcher, require_clear
 from .._timestamps import duration, timestamp_of
 from .._untrusted import displayable
-from .compare import changed_fields
-from .declared import deletion, list_of
-from .engine import reach
-from .goal import Find, Resource
-from .kinds import BRANCH
-from .lookup import MAX_NAMED
+from .engine import Engine
+from .goal import Find, deletion
+from .kinds import BRANCH, list_of
 from .refusals import reason_to_keep
-from .state import DELETING, own_state
-from .waiting import Waiting
+from .state import DELETING, Resource, changed_fields, own_state
 
 DEFAULT_AGE = "7d"
 
@@ -67,7 +64,7 @@ def sweep(params: Mapping[str, Any], client: Client, check_mode: bool) -> Result
     and what Client raises for a list, InvalidOption and ResourceNotFound.
     """
     limit = integer(params, "max_deletions", 1)
-    limits = limits_from(params)
+    limits = wait_options(params)
     rules = _rules(params)
     waiting = Waiting(client, limits)
     bounded = waiting.bounded_client()
@@ -177,9 +174,10 @@ def _delete_all(
                 done.changed.append(branch["name"])
                 left[_parent_of(branch)] = name
                 continue
-            find = Find(segments, BRANCH.plural, {"id": branch["id"], "name": branch["name"]}, selector="id")
+            match = {"id": branch["id"], "name": branch["name"]}
             # A parent can only be deleted when the deletion of its children has ended.
-            outcome = reach(client, deletion(BRANCH, find, wait or is_parent_due), waiting)
+            goal = deletion(BRANCH, Find(segments, BRANCH.plural, match), match, wait or is_parent_due)
+            outcome = Engine(client, goal, waiting).run()
             done.operations.extend(outcome["operations"])
             if outcome["changed"]:
                 done.deleted.append(branch)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from .._errors import ClouddbError, Result
 from .._timestamps import parse_timestamp
+from .host_lists import keys_from_ids, keys_with_ids
 from .record import COMMITTED, DEPLOYED, KnownKey, checksum
 
 # A confirmation is requested immediately before it is used. In a play with many hosts and few forks, that can take long.
@@ -74,38 +75,6 @@ def run_from(params: Mapping[str, Any], check_mode: bool) -> Run:
     run = f"{params['run']} (check mode)" if check_mode else params["run"]
     variables = params["variables"].items()
     return Run(run, {name: checksum(json.dumps(value, sort_keys=True))[:8] for name, value in variables})
-
-
-def keys_with_ids(keys: Mapping[int, KnownKey], known_id: str | None) -> tuple[list[list[Any]], list[str]]:
-    """The keys as JSON, in which ids replace the lists of hosts; and these lists, without the one that the reader knows.
-
-    Each list has the names of all hosts, and mostly, all hosts have the same one: if each host returned it, a run would
-    move the square of their number. A list is one text, because Ansible takes long for lists with many names.
-    """
-    texts = {key_id: _list_as_text(key.hosts) for key_id, key in keys.items()}
-    items = [[key_id, _id_of(texts[key_id]), key.sha256, key.confirmed] for key_id, key in sorted(keys.items())]
-    return items, sorted({text for text in texts.values() if _id_of(text) != known_id})
-
-
-def keys_from_ids(
-    items: Iterable[Sequence[Any]], hosts: Iterable[str], host_lists: Iterable[str]
-) -> dict[int, KnownKey]:
-    """The inverse of keys_with_ids(). C(hosts) is the list that the reader knows."""
-    lists = {_id_of(text): json.loads(text) for text in (_list_as_text(hosts), *host_lists)}
-    return {key_id: KnownKey(lists[id_of_hosts], *rest) for key_id, id_of_hosts, *rest in items}
-
-
-def id_of_list(hosts: Iterable[str]) -> str:
-    """The id of a list of hosts. The role calculates the same one in C(api_key_rotation__play_hosts_id)."""
-    return _id_of(_list_as_text(hosts))
-
-
-def _list_as_text(hosts: Iterable[str]) -> str:
-    return json.dumps(sorted(hosts))
-
-
-def _id_of(text: str) -> str:
-    return checksum(text)[:16]
 
 
 def confirmations_from(

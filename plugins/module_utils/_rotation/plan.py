@@ -13,7 +13,8 @@ from .._errors import ClouddbError, InvalidOption, Result
 from .._keys.keys import Key, numbered
 from .._keys.scope import KeyScope
 from .._timestamps import parse_timestamp, timestamp_of
-from .confirmation import Confirmation, id_of_list, keys_with_ids, names_text, recorded_keys
+from .confirmation import Confirmation, names_text, recorded_keys
+from .host_lists import id_of_list, keys_with_ids
 from .record import KnownKey, checksum
 
 PLACEHOLDER = "{timestamp}"

@@ -71,19 +71,24 @@ def _facts(
 ) -> dict[str, Any]:
     now = now.replace(microsecond=0)
     since = now - timedelta(days=days)
-    projects = _projects(account, limits)
+    projects = _projects({**account, "projects": _once(account["projects"])}, limits)
     names = {str(project["id"]): str(project["name"]) for project in projects["list"] if project["name"] is not None}
     facts = {
         "format": FORMAT,
         "title": title,
         "days": days,
         "stale_days": stale_days,
-        "api_keys": _keys(account["api_keys"], now, stale_days),
+        "api_keys": _keys(_once(account["api_keys"]), now, stale_days),
         "projects": projects,
         "operations": operation_facts(account["operations"], names, since, now),
     }
     fingerprint = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
     return {**facts, "fingerprint": fingerprint, "generated_at": _timestamp(now), "since": _timestamp(since)}
+
+
+def _once(items: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The items without those that a list has twice, because it changed between two pages: the later one counts."""
+    return list({str(item.get("id")): item for item in items}.values())
 
 
 def _timestamp(moment: datetime) -> str:

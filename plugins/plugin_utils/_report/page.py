@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
@@ -86,7 +87,7 @@ def attention(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
     unlisted = "could not be listed by the service"
     idle = f"not been used for {count_text(facts['stale_days'], 'day')} or more"
     hour, unread = "been unfinished for more than an hour", "operations that could not be fetched"
-    hanging, exceeded, which = _named(unfinished), _exceeded(over), _named(failed)
+    hanging, exceeded, which = _named(unfinished, "created_at"), _exceeded(over), _named(failed, "updated_at")
     found: tuple[tuple[str, int, str, str, str], ...] = (
         ("failed", len(failed), "operation", f"failed{which}", f"failed{which}"),
         ("unfinished", len(unfinished), "operation", f"has {hour}{hanging}", f"have {hour}{hanging}"),
@@ -111,12 +112,20 @@ def attention(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-def _named(operations: Sequence[Mapping[str, Any]]) -> str:
-    """Which operations these are, as C(: create_branch of shop (no space left)), without repetitions."""
+def _named(operations: Sequence[Mapping[str, Any]], since: str) -> str:
+    """Which operations these are, as C(: create_branch of shop since 21 Nov 2026, 11:04 (no space left)), without repetitions.
+
+    C(since) is the field with the time, of which the earliest counts.
+    """
+    times: dict[tuple[str, str, str], list[datetime]] = {}
+    for each in operations:
+        subject = f"{each['action']} of {each['project_name'] or each['project_id']}"
+        error = f" ({each['error']})" if each["error"] else ""
+        # Projects can share a name.
+        group = times.setdefault((str(each["project_id"]), subject, error), [])
+        group.append(timestamp_of(each, since) or parse_timestamp(each["created_at"]))
     return _examples(
-        f"{each['action']} of {each['project_name'] or each['project_id']}"
-        + (f" ({each['error']})" if each["error"] else "")
-        for each in operations
+        f"{subject} since {datetime_text(min(group))}{error}" for (_id, subject, error), group in times.items()
     )
 
 

@@ -28,6 +28,12 @@ def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def is_soak(request: pytest.FixtureRequest) -> bool:
+    """Whether to test every case (--hypothesis-profile=soak), which takes long."""
+    return bool(request.config.getoption("--hypothesis-profile", None) == "soak")
+
+
+@pytest.fixture
 def serve() -> Iterator[Serve]:
     """Starts a service that follows a script, and a client of it."""
     with ExitStack() as running:

@@ -26,7 +26,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._http.errors impor
     StatusError,
     UnexpectedResponse,
 )
-from ansible_collections.clouddb.control.plugins.module_utils._http.session import Request
+from ansible_collections.clouddb.control.plugins.module_utils._http.message import Request
 from ansible_collections.clouddb.control.plugins.module_utils._operations.status import FAILED, SUCCEEDED
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.checkpoint import Checkpoint
 from ansible_collections.clouddb.control.tests.unit.support.simulated_operations import (

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
-from ansible_collections.clouddb.control.plugins.module_utils._rotation.confirmation import id_of_list
+from ansible_collections.clouddb.control.plugins.module_utils._rotation.host_lists import id_of_list
 from ansible_collections.clouddb.control.plugins.modules import api_key_deployment, api_key_rotation
 from ansible_collections.clouddb.control.tests.unit.support.module_main import defaults_of
 from ansible_collections.clouddb.control.tests.unit.support.simulated_account import SimulatedAccount

@@ -386,6 +386,8 @@ BODIES = {
     "api_keys": {"key_name": "x"},
     "branches": {},
     "databases": {"database": {"name": "x", "owner_name": "clouddb_owner"}},
+    "backup_schedule": {"schedule": []},
+    "{snapshot_id}": {"snapshot": {}},
     "permissions": {"email": "colleague@example.com"},
     "{member_id}": {"role": "viewer"},
     "endpoints": {"endpoint": {"branch_id": "none", "type": "read_only"}},
@@ -398,7 +400,7 @@ BODIES = {
 }
 
 # Whose deletion gets 404 if they do not exist
-ANSWER_404 = ("project_id", "key_id", "member_id", "permission_id")
+ANSWER_404 = ("project_id", "key_id", "member_id", "permission_id", "snapshot_id")
 
 
 class TestErrors:
@@ -412,6 +414,7 @@ class TestErrors:
             return {"branch_id": created["branch"]["id"], **{f"{name}_id": found for name, found in lists.items()}}
 
         names = {"database_name": "clouddb", "role_name": "clouddb_owner", "permission_id": "none", "member_id": "none"}
+        names["snapshot_id"] = "none"
         known = {"project_id": PROJECT, "org_id": "org-sandbox-12345678", "key_id": 1, **names, **ids_of(own)}
         for path, item in service.ok("GET", "/openapi.json")["paths"].items():
             parameters, last = re.findall(r"{(\w+)}", path), path.rsplit("/", 1)[1]

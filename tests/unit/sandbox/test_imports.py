@@ -14,7 +14,8 @@ LAYERS = (
     "atomic_file clock identifiers lifecycle lock paths rewriting rules settings",
     "rate_limit request_models response_models responses seed_models",
     "operation_plans pagination store",
-    "branches computes connections databases keys limits operations platform_activity projects roles seed_loader",
+    "branches computes connections databases keys limits operations permissions platform_activity projects recovery roles seed_loader"
+    " snapshots",
     "fault_injection faults middleware routes state",
     "__main__ app server",
 )

@@ -52,6 +52,18 @@ def test_what_a_branch_brings_counts(service):
     assert refused.json()["code"] == "BRANCHES_LIMIT_EXCEEDED"
 
 
+def test_what_adds_nothing_is_not_limited(service):
+    """Even if there are more than the limit, as after a change of the plan."""
+    service.ok("PUT", "/_sandbox/limits", json={"computes": 0, "root_branches": 0})
+    service.ok("POST", BRANCHES, json={"endpoints": []})
+
+
+def test_a_deleted_project_makes_room(service):
+    service.ok("PUT", "/_sandbox/limits", json={"projects": 1})
+    service.ok("DELETE", PATH)
+    service.ok("POST", "projects", json={"project": {}})
+
+
 def test_limits_of_the_start(tmp_path, connect):
     settings = Settings(tmp_path / "sandbox.sqlite", "k" * 64, {}, speed=0, limits={"projects": 0})
     with run_in_thread(settings) as (base_url, _server):
@@ -99,5 +111,9 @@ def test_hidden_source(service):
     service.ok("POST", f"{branch}/restore", json={"source_branch_id": default.rsplit("/", 1)[1]})
     assert {service.get(path).status_code for path in (default, f"{default}/roles")} == {404}
     assert service.get(branch).status_code == 200
+    child = {"branch": {"name": "child", "parent_id": default.rsplit("/", 1)[1]}}
+    assert service.request("POST", BRANCHES, json=child).status_code == 404
+    assert service.request("POST", BRANCHES, data="[" * 20_000).status_code == 400
     service.advance(30)
     assert service.get(default).status_code == 200
+    service.ok("POST", BRANCHES, json=child)

@@ -94,6 +94,10 @@ def test_the_readme_shows_the_tables():
         {"settings": {"allowed_ips": {"protected_branches_only": "yes"}}},
         {"settings": {"audit_log_level": "all"}},
         {"settings": {"maintenance_window": {"weekdays": [1]}}},
+        {"settings": {"maintenance_window": {"weekdays": [8], "start_time": "01:00", "end_time": "02:00"}}},
+        {"settings": {"maintenance_window": {"weekdays": [1], "start_time": "1am", "end_time": "02:00"}}},
+        {"store_passwords": "yes"},
+        {"autoscaling_limit_max_cu": 0.1},
         {"default_endpoint_settings": {"autoscaling_limit_min_cu": 0.1}},
         {"default_endpoint_settings": {"pg_settings": {"max_connections": 100}}},
     ],
@@ -108,6 +112,24 @@ def test_unknown_fields(service):
     created = create_project(service, name="wiki", settings=settings, colour="blue").json()["project"]
     assert created["settings"] == {"allowed_ips": {"ips": ["192.0.2.1"]}}
     assert "colour" not in created
+    # These, only a compute that is created by itself has.
+    endpoint = {"type": "read_write", "name": "web", "disabled": True, "autoscaling_limit_max_cu": 2}
+    [compute] = service.create_branch(endpoints=[endpoint])["endpoints"]
+    assert (compute.get("name"), compute["disabled"], compute["autoscaling_limit_max_cu"]) == (None, False, 2)
+
+
+def test_every_field_of_the_schema_is_kept(service):
+    """Even one that has no effect. The deprecated limits are those of default_endpoint_settings."""
+    fields = {"provisioner": "k8s-pod", "store_passwords": False}
+    limits = {"autoscaling_limit_min_cu": 0.5, "autoscaling_limit_max_cu": 2}
+    created = create_project(service, **fields, **limits, default_endpoint_settings={"autoscaling_limit_max_cu": 1})
+    project = created.json()["project"]
+    assert {name: project[name] for name in fields} == fields
+    assert project["default_endpoint_settings"] == {**limits, "autoscaling_limit_max_cu": 1}
+    options = {"provisioner": "k8s-pod", "pooler_mode": "transaction", "passwordless_access": False, "name": "web"}
+    branch = service.create_finished_branch(endpoints=[])
+    compute = create_compute(service, branch, **options).json()["endpoint"]
+    assert {name: compute[name] for name in options} == options
 
 
 @pytest.mark.parametrize("depth", [60, 260, 900, 20_000])
@@ -179,6 +201,16 @@ def test_project_key_elsewhere(service):
     assert key.get(PATH).status_code == 200
 
 
+def test_project_key_deletes_no_project(service):
+    [org] = [each["id"] for each in service.ok("GET", "users/me/organizations")["organizations"]]
+    body = {"key_name": "ci", "project_id": PROJECT}
+    key = service.as_key(service.ok("POST", f"organizations/{org}/api_keys", json=body)["key"])
+    refused(key.request("DELETE", PATH), 404)
+    branch = service.create_finished_branch()
+    key.ok("DELETE", branch)
+    assert service.ok("GET", PATH)
+
+
 def test_pages_of_projects(serve):
     service = serve({"generate": {"projects": 23}})
     first = service.ok("GET", "projects")
@@ -196,7 +228,8 @@ def test_search_for_projects(service):
         "shop",
         "Big Shop",
     }
-    assert [each["id"] for each in service.ok("GET", "projects", params={"search": "1234567"})["projects"]] == [PROJECT]
+    for part in ("1234567", "WISPY-"):
+        assert [each["id"] for each in service.ok("GET", "projects", params={"search": part})["projects"]] == [PROJECT]
 
 
 def test_pages_of_operations(service):
@@ -220,10 +253,12 @@ def test_pages_of_branches(service):
     assert names(search=renamed.rsplit("/", 1)[1][3:]) == ["bb"]
     assert names(sort_by="name") == ["main", "c", "bb", "a"]
     assert "bb" in names(search="B")
-    page = service.ok("GET", BRANCHES, params={"limit": 2, "sort_by": "name"})
-    rest = service.ok("GET", BRANCHES, params={"limit": 2, "sort_by": "name", "cursor": page["pagination"]["next"]})
-    assert [branch["name"] for branch in rest["branches"]] == ["bb", "a"]
-    assert "next" not in rest["pagination"]
+    for order, last in (("desc", ["bb", "a"]), ("asc", ["c", "main"])):
+        query = {"limit": 2, "sort_by": "name", "sort_order": order}
+        page = service.ok("GET", BRANCHES, params=query)
+        rest = service.ok("GET", BRANCHES, params={**query, "cursor": page["pagination"]["next"]})
+        assert [branch["name"] for branch in rest["branches"]] == last
+        assert "next" not in rest["pagination"]
     refused(service.get(BRANCHES, limit=10_001), 400)
 
 
@@ -236,7 +271,16 @@ def test_compute_of_a_new_branch(service):
 
 @pytest.mark.parametrize(
     ("limits", "status"),
-    [((0.2, 1), 400), ((2, 1), 422), ((0.25, 8.5), 422), ((0.25, 8.25), 201), ((8, 16), 201)],
+    [
+        ((0.2, 1), 400),
+        ((2, 1), 422),
+        ((0.25, 8.5), 422),
+        ((0.25, 8.25), 201),
+        ((8, 16), 201),
+        ((9, 17), 422),
+        ((56, 56), 201),
+        ((57, 57), 422),
+    ],
 )
 def test_compute_sizes(service, limits, status):
     branch = service.create_finished_branch(endpoints=[])
@@ -252,12 +296,33 @@ def test_suspend_timeout(service, seconds, status):
     assert create_compute(service, branch, suspend_timeout_seconds=seconds).status_code == status
 
 
-@pytest.mark.parametrize(
-    "name", ["neon_superuser", "cloud_admin", "zenith_admin", "public", "none", "pg_app", "pgbouncer"]
-)
+@pytest.mark.parametrize("name", ["neon_superuser", "cloud_admin", "zenith_admin", "public", "none", "pg_app"])
 def test_protected_role_names(service, default, name):
     assert name in refused(service.request("POST", f"{default}/roles", json={"role": {"name": name}}))
     refused(create_project(service, branch={"role_name": name}))
+
+
+def test_names_near_the_protected_ones(service, default):
+    assert service.request("POST", f"{default}/roles", json={"role": {"name": "pgbouncer"}}).status_code == 201
+
+
+@pytest.mark.parametrize("name", ["postgres", "template0", "template1"])
+def test_reserved_database_names(service, default, name):
+    body = {"database": {"name": name, "owner_name": "clouddb_owner"}}
+    for response in (
+        service.request("POST", f"{default}/databases", json=body),
+        service.request("PATCH", f"{default}/databases/clouddb", json=body),
+        create_project(service, branch={"database_name": name}),
+    ):
+        assert name in refused(response)
+
+
+def test_stored_passwords(service, default):
+    created = create_project(service, name="wiki", store_passwords=False).json()
+    assert created["project"]["store_passwords"] is False
+    branch = f"projects/{created['project']['id']}/branches/{created['branch']['id']}"
+    refused(service.get(f"{branch}/roles/clouddb_owner/reveal_password"), 412)
+    assert role_password(service, default)
 
 
 def test_role_name_length(service, default):
@@ -459,3 +524,229 @@ def test_permissions(service):
     assert revoked == {**granted, "revoked_at": revoked["revoked_at"]}
     assert service.ok("GET", path)["project_permissions"] == []
     assert service.request("DELETE", f"{path}/{granted['id']}").status_code == 404
+
+
+def recoverable(service, **params):
+    return [
+        project["id"] for project in service.ok("GET", "projects", params={"recoverable": True, **params})["projects"]
+    ]
+
+
+def test_recovery_of_a_project(service, default):
+    """With all that it had, but not what had been deleted before."""
+    service.create_finished_branch(branch={"name": "review"})
+    service.ok("DELETE", service.create_finished_branch(branch={"name": "gone"}))
+    service.advance(5)
+    before = service.branches(), role_password(service, default), service.ok("GET", f"{PATH}/endpoints")["endpoints"][0]
+    assert "is not deleted" in refused(service.request("POST", f"{PATH}/recover"))
+    deleted = service.ok("DELETE", PATH)["project"]
+    assert service.request("POST", f"{PATH}/recover").status_code == 423
+    service.advance(5)
+    assert recoverable(service) == recoverable(service, search="shop") == [PROJECT]
+    [listed] = service.ok("GET", "projects", params={"recoverable": True})["projects"]
+    assert deleted.keys() & {"deleted_at", "recoverable_until"} == set()
+    assert listed["recoverable_until"] > service.later(6) > listed["deleted_at"]
+    recovered = service.ok("POST", f"{PATH}/recover")
+    assert [branch["name"] for branch in recovered["branches"]] == ["main", "review"]
+    endpoint = service.ok("GET", f"{PATH}/endpoints")["endpoints"][0]
+    assert (service.branches(), role_password(service, default)) == before[:2]
+    assert (endpoint["host"], endpoint["current_state"]) == (before[2]["host"], "idle")
+    assert recoverable(service) == []
+    assert service.request("POST", "projects/other-one-1/recover").status_code == 404
+
+
+def test_a_project_is_recovered_within_seven_days(service):
+    service.ok("DELETE", PATH)
+    service.ok("PUT", "/_sandbox/limits", json={"projects": 0})
+    service.advance(5)
+    assert service.request("POST", f"{PATH}/recover").json()["code"] == "PROJECTS_LIMIT_EXCEEDED"
+    service.ok("PUT", "/_sandbox/limits", json={})
+    service.advance(7 * 86400)
+    assert service.request("POST", f"{PATH}/recover").status_code == 404
+    assert recoverable(service) == []
+
+
+def deleted_branches(service, **params):
+    page = service.ok("GET", BRANCHES, params={"include_deleted": True, **params})
+    return {branch["name"]: branch["recovery"] for branch in page["branches"] if "recovery" in branch}
+
+
+def test_recovery_of_a_branch(service):
+    kept = service.create_finished_branch(branch={"name": "kept", "expires_at": service.later(1)})
+    before = service.ok("GET", kept)["branch"], role_password(service, kept), service.ok("GET", f"{kept}/endpoints")
+    service.ok("DELETE", kept)
+    service.ok("DELETE", service.create_finished_branch(branch={"name": "hard"}), params={"hard_delete": True})
+    service.create_finished_branch(branch={"name": "expired", "expires_at": service.later(1)})
+    service.advance(86400)
+    shown = deleted_branches(service)
+    assert {name: each["deletion_method"] for name, each in shown.items()} == {"kept": "user", "expired": "ttl"}
+    assert shown["kept"]["deleted_at"] < shown["expired"]["deleted_at"] < shown["kept"]["recoverable_until"]
+    assert deleted_branches(service, search="exp").keys() == {"expired"}
+    assert deleted_branches(service, include_deleted=False) == {}
+    assert names_of(service) == ["main"]
+    recovered = service.ok("POST", f"{kept}/recover")
+    gone = ("expires_at", "ttl_interval_seconds")
+    assert recovered["branch"] == {name: value for name, value in before[0].items() if name not in gone}
+    assert role_password(service, kept) == before[1]
+    assert [each["host"] for each in recovered["endpoints"]] == [each["host"] for each in before[2]["endpoints"]]
+    assert recovered["endpoints"][0]["current_state"] == "idle"
+    assert "is not deleted" in refused(service.request("POST", f"{kept}/recover"))
+
+
+def names_of(service):
+    return [branch["name"] for branch in service.branches()]
+
+
+def test_a_branch_is_recovered_within_seven_days_after_its_parent_unless_its_name_is_taken(service):
+    parent = service.create_finished_branch(branch={"name": "parent"})
+    child = service.create_finished_branch(branch={"name": "child", "parent_id": parent.rsplit("/", 1)[1]})
+    for path in (child, parent):
+        service.ok("DELETE", path)
+        service.advance(5)
+    assert "before its parent" in refused(service.request("POST", f"{child}/recover"))
+    other = service.create_finished_branch(branch={"name": "parent"})
+    assert service.request("POST", f"{parent}/recover").status_code == 409
+    service.ok("DELETE", other)
+    service.ok("PUT", "/_sandbox/limits", json={"branches": 1})
+    assert service.request("POST", f"{parent}/recover").json()["code"] == "BRANCHES_LIMIT_EXCEEDED"
+    service.ok("PUT", "/_sandbox/limits", json={})
+    service.advance(5)
+    for path in (parent, child):
+        service.ok("POST", f"{path}/recover")
+    service.ok("DELETE", child)
+    service.advance(7 * 86400)
+    assert service.request("POST", f"{child}/recover").status_code == 404
+    assert deleted_branches(service) == {}
+
+
+def take(service, branch, **params):
+    """Take a snapshot, and let its operations finish."""
+    taken = service.ok("POST", f"{branch}/snapshot", params=params)
+    service.advance(5)
+    return taken["snapshot"]
+
+
+def listed_snapshots(service):
+    return service.ok("GET", f"{PATH}/snapshots")["snapshots"]
+
+
+def test_snapshots_of_root_branches(service, default):
+    review = service.create_finished_branch(branch={"name": "review"})
+    schedule = {"schedule": [{"frequency": "daily", "hour": 3, "retention_seconds": 86400}]}
+    assert "not a root branch" in refused(service.request("POST", f"{review}/snapshot"))
+    assert "not a root branch" in refused(service.request("PUT", f"{review}/backup_schedule", json=schedule))
+    assert service.ok("GET", f"{default}/backup_schedule") == {"schedule": []}
+    assert service.ok("PUT", f"{default}/backup_schedule", json=schedule) == {}
+    assert service.ok("GET", f"{default}/backup_schedule") == schedule
+    for item in (
+        {"frequency": "often"},
+        {"frequency": "daily", "hour": 24},
+        {"frequency": "daily", "retention_seconds": 1},
+    ):
+        assert service.request("PUT", f"{default}/backup_schedule", json={"schedule": [item]}).status_code == 400
+    for params in ({"timestamp": "2020-01-01T00:00:00Z"}, {"expires_at": service.later(-1)}):
+        refused(service.request("POST", f"{default}/snapshot", params=params))
+    both = {"timestamp": service.later(0), "lsn": "0/1"}
+    assert "mutually exclusive" in refused(service.request("POST", f"{default}/snapshot", params=both))
+    first = take(service, default)
+    assert (first["name"], first["manual"], "timestamp" in first) == (first["id"], True, False)
+    second = take(service, default, name="nightly", timestamp=service.later(-0.5), expires_at=service.later(1))
+    assert second["timestamp"] < second["created_at"] < second["expires_at"]
+    assert second["source_branch_id"] == default.rsplit("/", 1)[1]
+    assert listed_snapshots(service) == [second, first]
+    service.advance(86400)
+    assert listed_snapshots(service) == [first]
+
+
+def test_changes_of_a_snapshot(service, default):
+    snapshot = take(service, default, name="nightly", expires_at=service.later(1))
+    path = f"{PATH}/snapshots/{snapshot['id']}"
+
+    def changed(**changes):
+        return service.ok("PATCH", path, json={"snapshot": changes})["snapshot"]
+
+    assert changed(name="release") == {**snapshot, "name": "release"}
+    assert changed(expires_at=service.later(2))["expires_at"] > snapshot["expires_at"]
+    assert "expires_at" not in changed(expires_at=None)
+    assert "in the future" in refused(
+        service.request("PATCH", path, json={"snapshot": {"expires_at": service.later(-1)}})
+    )
+    deleted = service.request("DELETE", path)
+    assert (deleted.status_code, [each["action"] for each in deleted.json()["operations"]]) == (
+        202,
+        ["delete_timeline"],
+    )
+    assert listed_snapshots(service) == []
+    assert service.request("DELETE", path).status_code == 404
+
+
+def restore_snapshot(service, snapshot, **body):
+    restored = service.ok("POST", f"{PATH}/snapshots/{snapshot['id']}/restore", json=body)
+    service.advance(5)
+    return restored
+
+
+def by_name(service):
+    return {branch["name"]: branch for branch in service.branches()}
+
+
+def test_restore_of_a_snapshot(service, default):
+    """In one step: the connection strings stay, the id does not."""
+    snapshot = take(service, default, name="nightly")
+    service.create_role("later")
+    service.ok("PATCH", default, json={"branch": {"protected": True}})
+    schedule = {"schedule": [{"frequency": "daily"}]}
+    service.ok("PUT", f"{default}/backup_schedule", json=schedule)
+    [host] = [each["host"] for each in service.ok("GET", f"{PATH}/endpoints")["endpoints"]]
+    restored = restore_snapshot(service, snapshot, finalize_restore=True)
+    assert [each["action"] for each in restored["operations"]] == ["create_branch", "suspend_compute", "start_compute"]
+    assert [each["host"] for each in restored["endpoints"]] == [host]
+    new, old = (by_name(service)[name] for name in ("main", "main (old)"))
+    assert f"{BRANCHES}/{old['id']}" == default
+    assert (new["id"], new["default"], new["protected"]) == (restored["branch"]["id"], True, True)
+    assert (old["default"], old["protected"], "parent_id" in new) == (False, False, False)
+    assert (new["restored_from"], new["restored_as"]) == (snapshot["id"], old["id"])
+    assert new["restore_status"] == "finalized"
+    path = f"{BRANCHES}/{new['id']}"
+    assert [role["name"] for role in service.ok("GET", f"{path}/roles")["roles"]] == ["clouddb_owner"]
+    assert role_password(service, path) == role_password(service, default)
+    assert service.ok("GET", f"{path}/backup_schedule") == schedule
+    assert service.ok("GET", f"{default}/backup_schedule") == {"schedule": []}
+    restore_snapshot(service, snapshot, finalize_restore=True, target_branch_id=new["id"])
+    assert names_of(service) == ["main (old)", "main (old 2)", "main"]
+
+
+def test_restore_of_a_snapshot_in_steps(service, default):
+    """By default, next to its target, which is the branch that the snapshot is of."""
+    snapshot = take(service, default)
+    review = service.create_finished_branch(branch={"name": "review"}, endpoints=[])
+    target_id = default.rsplit("/", 1)[1]
+    branch = restore_snapshot(service, snapshot, name="preview")["branch"]
+    path = f"{BRANCHES}/{branch['id']}"
+    assert (branch["restore_status"], branch["restored_as"], branch["current_state"]) == ("restored", target_id, "init")
+    assert service.ok("GET", f"{path}/endpoints")["endpoints"][0]["current_state"] == "active"
+    for other in (default, review):
+        assert "to replace another" in refused(service.request("POST", f"{other}/finalize_restore"))
+    assert service.request("POST", f"{path}/finalize_restore", json={"name": "review"}).status_code == 409
+    finalized = service.ok("POST", f"{path}/finalize_restore", json={"name": "before"})
+    assert [each["action"] for each in finalized["operations"]] == ["suspend_compute", "start_compute"]
+    service.advance(5)
+    assert (by_name(service)["main"]["id"], by_name(service)["before"]["id"]) == (branch["id"], target_id)
+    assert "to replace another" in refused(service.request("POST", f"{path}/finalize_restore"))
+    restore_snapshot(service, snapshot, target_branch_id=review.rsplit("/", 1)[1], finalize_restore=True)
+    assert "parent_id" not in by_name(service)["review"]
+    service.ok("PUT", "/_sandbox/limits", json={"root_branches": 2})
+    full = service.request("POST", f"{PATH}/snapshots/{snapshot['id']}/restore")
+    assert full.json()["code"] == "ROOT_BRANCHES_LIMIT_EXCEEDED"
+
+
+def test_history_after_a_snapshot(service, default):
+    restored = restore_snapshot(service, take(service, default), finalize_restore=True)["branch"]["id"]
+    body = {"source_branch_id": restored, "source_timestamp": service.later(0), "preserve_under_name": "kept"}
+    assert "still ongoing" in refused(service.request("POST", f"{BRANCHES}/{restored}/restore", json=body))
+
+
+def test_snapshots_limit(service, default):
+    service.ok("PUT", "/_sandbox/limits", json={"snapshots": 1})
+    take(service, default)
+    assert refused(service.request("POST", f"{default}/snapshot")) == "snapshots limit exceeded"

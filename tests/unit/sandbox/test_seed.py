@@ -145,6 +145,25 @@ class TestGenerated:
         assert len({operation["action"] for operation in found}) == 8
         assert Counter(operation["status"] for operation in found) == {"failed": 20, "finished": 980}
 
+    def test_each_generated_project_has_objects_of_its_own(self, serve):
+        service = serve({"generate": {"projects": 2, "operations_per_project": 60}})
+        found = []
+        for project in service.ok("GET", "projects")["projects"]:
+            path = f"projects/{project['id']}"
+            [branch] = service.ok("GET", f"{path}/branches")["branches"]
+            [compute] = service.ok("GET", f"{path}/endpoints")["endpoints"]
+            [database] = service.ok("GET", f"{path}/branches/{branch['id']}/databases")["databases"]
+            role = f"{path}/branches/{branch['id']}/roles/{database['owner_name']}"
+            operations = service.operations(project["id"])
+            assert {each["branch_id"] for each in (compute, *operations)} == {branch["id"]}
+            assert {each.get("endpoint_id", compute["id"]) for each in operations} == {compute["id"]}
+            assert [each["status"] for each in operations].count("failed") == 1
+            password = service.ok("GET", f"{role}/reveal_password")["password"]
+            ids = [each["id"] for each in (project, branch, compute, database, *operations)]
+            found += [project["name"], *ids, password]
+        assert len(set(found)) == len(found) == 2 * 66
+        assert {"project-0001", "project-0002"} <= set(found)
+
     def test_generated_ids_are_reproducible(self, serve, tmp_path):
         seed = {"generate": {"projects": 5, "operations_per_project": 2}}
 

@@ -28,6 +28,8 @@ from ansible_collections.clouddb.control.plugins.modules import (
     operation_wait,
     project,
     project_info,
+    snapshot,
+    snapshot_info,
 )
 
 SHOP = "wispy-lake-12345678"
@@ -50,6 +52,8 @@ EACH_MODULE: list[tuple[ModuleType, dict[str, Any]]] = [
     (operation_wait, {"project_id": SHOP, "operation_id": ["done"]}),
     (project, {"name": "store", "wait": False}),
     (project_info, {}),
+    (snapshot, {"project": SHOP, "name": "nightly", "state": "absent"}),
+    (snapshot_info, {"project": SHOP}),
 ]
 # Those that change something then.
 CHANGES = {"api_key", "branch_restore", "project"}

@@ -46,6 +46,14 @@ class Described:
         responses = self._operation(request)["responses"]
         return self._schema(next(responses[status] for status in responses if str(status).startswith("2")))
 
+    def query(self, request: str) -> list[str]:
+        """The names of the request's query parameters."""
+        path = self._paths.get(request.split()[1], {})
+        parameters = [*path.get("parameters", ()), *self._operation(request).get("parameters", ())]
+        return [
+            each["name"] for each in (resolved(self._content, each) for each in parameters) if each["in"] == "query"
+        ]
+
     def at(self, schema: Mapping[str, Any], *names: str) -> dict[str, Any]:
         """The schema of a property, or of the items of an array in it; empty if there is none."""
         schema = self._merged(schema)
@@ -85,16 +93,24 @@ def problems(kind: kinds.Kind, document: Described) -> list[str]:
         *identity,
         *changeable,
         *fixed,
-        *(name for each in kind.actions.values() for name in each.sets or ()),
+        *(name for each in kind.actions.values() for name in each.sets_fields or ()),
     ]
     requests: dict[str, list[tuple[Mapping[str, Any], list[str], bool]]] = {
         f"GET {listed}": [(document.response(f"GET {listed}"), [kind.plural], False)],
         f"GET {item}": [(document.at(document.response(f"GET {item}"), kind.wrapper), shown, False)],
     }
+    if kind.creation:
+        del requests[f"GET {item}"]
+        item_schema = document.at(document.response(f"GET {listed}"), kind.plural)
+        requests[f"GET {listed}"].append((item_schema, shown, False))
+        create = "POST /projects/{}/branches/{}/snapshot"
+        fields = {"properties": dict.fromkeys(document.query(create)), "required": []}
+        requests[create] = [(fields, [*identity, *kind.fields.values()], True)]
+        requests[f"DELETE {item}"] = []
     # No option sets the id: such a resource is found, and not created.
-    if "id" not in identity:
+    elif "id" not in identity:
         body = document.body(f"POST {listed}")
-        parts = {name for part in kind.parts.values() for each in part.values() for name in each}
+        parts = {name for part in kind.beside_wrapper.values() for each in part.values() for name in each}
         fields = [*identity, *kind.fields.values()]
         requests[f"POST {listed}"] = [
             (body, [kind.wrapper, *sorted(parts)], True),
@@ -105,7 +121,8 @@ def problems(kind: kinds.Kind, document: Described) -> list[str]:
         body = document.body(f"PATCH {item}")
         requests[f"PATCH {item}"] = [(body, [kind.wrapper], True), (document.at(body, kind.wrapper), changeable, False)]
     for action in kind.actions.values():
-        request = f"POST {item}/{action.path}"
+        place = "/projects/{}" + "".join(f"/{each if each[0] != '{' else '{}'}" for each in action.below)
+        request = f"{action.method} {place if action.below else item}/{action.path}"
         requests[request] = [(document.body(request), [*action.fields.values(), *action.defaults], True)]
     found = [f"there is no {request}" for request in requests if request not in document]
     for request, compared in requests.items():

@@ -4,6 +4,10 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+from typing import Any
+
 DOCUMENTATION = r"""
 ---
 module: operations
@@ -138,12 +142,8 @@ EXAMPLES = r"""
     backfill: 1h
 """
 
-import sys
-from pathlib import Path
-from typing import Any
-
-# ansible-rulebook runs this file by its path, without Ansible's importer of collections, so the parent directory of
-# ansible_collections has to be added to Python's search path.
+# ansible-rulebook runs this file by its path, without Ansible's importer of collections, so the parent
+# directory of ansible_collections has to be added to Python's search path.
 sys.path += {
     str(path.parent) for path in Path(__file__).absolute().parents if path.name == "ansible_collections"
 } - set(sys.path)
@@ -158,8 +158,6 @@ from ansible_collections.clouddb.control.plugins.plugin_utils._events.options im
 async def main(queue: EventQueue, args: dict[str, Any]) -> None:
     """Put events into the queue until cancelled. Raises ClouddbError when it can't go on."""
     if REQUESTS_IMPORT_ERROR:
-        raise ClouddbError(
-            "missing_library",
-            f"The Python package requests is missing. Install it for {sys.executable}, which runs ansible-rulebook.",
-        )
+        problem = f"The Python package requests is missing. Install it for {sys.executable}"
+        raise ClouddbError("missing_library", f"{problem}, which runs ansible-rulebook.")
     await Follower(source_options(args), queue).run()

@@ -40,6 +40,7 @@ from .routes import (
     permissions,
     projects,
     roles,
+    snapshots,
 )
 from .seed_loader import load_seed
 from .seed_models import Seed, validate_seed
@@ -69,6 +70,7 @@ RESOURCES = (
     connections,
     operations,
     permissions,
+    snapshots,
     control,
 )
 ROUTES = [route for resource in RESOURCES for route in resource.router.routes]

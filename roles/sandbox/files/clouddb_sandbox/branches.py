@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from datetime import datetime
+from typing import Any
 
 from fastapi import HTTPException
 
@@ -83,9 +84,7 @@ def insert_row(tx: Transaction, project_id: str, name: str | None, **columns: st
         "updated_at": created_at,
     }
     with unique_name(f"project {project_id}", "branch", str(row["name"])):
-        tx.db.execute(
-            f"INSERT INTO branches ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})", list(row.values())
-        )
+        tx.insert("branches", row)
     return get(tx, project_id, str(branch_id))
 
 
@@ -243,6 +242,8 @@ def restore(tx: Transaction, branch: Branch, source: Branch, fields: BranchResto
         raise HTTPException(422, f"branch {branch.id} cannot be restored: it is protected")
     time = time_in_history(tx, source, fields.source_timestamp, fields.source_lsn)
     is_own = source.id == branch.id
+    if is_own and branch.restored_from:
+        raise HTTPException(422, "restore from snapshot on target branch is still ongoing")
     if is_own and not (fields.source_timestamp or fields.source_lsn):
         raise HTTPException(422, "source_timestamp or source_lsn is required: the branch is its own source")
     if not fields.preserve_under_name and (is_own or children_of(tx, branch)):
@@ -277,13 +278,15 @@ def restore(tx: Transaction, branch: Branch, source: Branch, fields: BranchResto
     )
 
 
-def delete(tx: Transaction, branch: Branch) -> Branch:
-    """Delete a branch. Returns it, as it is now if its deletion lingers."""
+def delete(tx: Transaction, branch: Branch, *, is_hard: bool) -> Branch:
+    """Delete a branch, which can be recovered unless C(is_hard). Returns it, as it is now if its deletion lingers."""
+    if not is_hard:
+        tx.keep_deleted(branch.id, tx.unique_time(), "user")
     tx.delete(branch.id, "DELETE FROM branches WHERE id = ?", branch.id)
     return find(tx, branch.project_id, branch.id) or branch
 
 
-def state_of(row: sqlite3.Row, now: int) -> tuple[str, int]:
+def state_of(row: sqlite3.Row | dict[str, Any], now: int) -> tuple[str, int]:
     """Return the state, and since when the branch has had it."""
     if row["deleting"]:
         return "deleting", row["updated_at"]
@@ -295,7 +298,7 @@ def state_of(row: sqlite3.Row, now: int) -> tuple[str, int]:
     return "resetting" if row["last_reset_at"] else "init", row["creation_started_at"]
 
 
-def from_row(row: sqlite3.Row, now: int) -> Branch:
+def from_row(row: sqlite3.Row | dict[str, Any], now: int) -> Branch:
     state, state_changed_at = state_of(row, now)
     return Branch(
         id=row["id"],
@@ -312,6 +315,9 @@ def from_row(row: sqlite3.Row, now: int) -> Branch:
         current_state=state,
         restricted_actions=RESTRICTED_ACTIONS if row["protected"] else None,
         ttl_interval_seconds=row["ttl_seconds"],
+        restored_from=row["restored_from"],
+        restored_as=row["restored_as"],
+        restore_status=row["restore_status"],
         state_changed_at=format_timestamp(state_changed_at),
         created_at=format_timestamp(row["created_at"]),
         updated_at=format_timestamp(row["updated_at"]),

@@ -11,9 +11,9 @@ from fastapi import HTTPException
 
 from . import identifiers, lifecycle, operations, platform_activity, projects
 from .clock import format_optional, format_timestamp
-from .request_models import ComputeChanges, NewCompute
+from .request_models import AUTOSCALING_LIMITS, ComputeChanges, ComputeOptions, NewCompute
 from .response_models import DEFAULT_COMPUTE_UNITS, Branch, Endpoint, Operation
-from .rules import MAX_AUTOSCALING_RANGE
+from .rules import MAX_AUTOSCALING_LIMIT, MAX_AUTOSCALING_RANGE, MAX_FIXED_SIZE
 from .store import Transaction
 
 READ_WRITE = NewCompute(type="read_write")
@@ -53,13 +53,16 @@ def create(tx: Transaction, branch: Branch, options: NewCompute = READ_WRITE) ->
     return get(tx, branch.project_id, endpoint.id), started
 
 
-def options_of(stored: dict[str, object], changes: ComputeChanges) -> str:
+def options_of(stored: dict[str, object], changes: ComputeOptions) -> str:
     """Return the options with the changes, as they are stored. Raises a 422 error if the limits contradict each other."""
     settings = {name: stored[name] for name in stored if name not in ("pg_settings", "pgbouncer_settings")}
     options = {**settings, **changes.model_dump(exclude={"branch_id", "region_id"}, exclude_none=True)}
-    limits = [options.get(f"autoscaling_limit_{name}_cu", DEFAULT_COMPUTE_UNITS) for name in ("min", "max")]
+    limits = [options.get(name, DEFAULT_COMPUTE_UNITS) for name in AUTOSCALING_LIMITS]
     if limits != sorted(limits):
         raise HTTPException(422, "autoscaling_limit_min_cu must not exceed autoscaling_limit_max_cu")
+    largest = MAX_FIXED_SIZE if limits[0] == limits[1] else MAX_AUTOSCALING_LIMIT
+    if limits[1] > largest:
+        raise HTTPException(422, f"autoscaling_limit_max_cu must not exceed {largest}")
     if limits[1] - limits[0] > MAX_AUTOSCALING_RANGE:
         raise HTTPException(
             422, f"the autoscaling limits must not differ by more than {MAX_AUTOSCALING_RANGE} compute units"
@@ -86,7 +89,10 @@ def find_read_write(tx: Transaction, branch_id: str) -> Endpoint | None:
 
 def find(tx: Transaction, project_id: str, endpoint_id: str) -> Endpoint | None:
     """Return the project's compute with this id. Raises a 404 error if the project does not exist."""
-    return next((endpoint for endpoint in list_of_project(tx, project_id) if endpoint.id == endpoint_id), None)
+    projects.get(tx, project_id)
+    condition = "WHERE endpoints.project_id = ? AND endpoints.id = ?"
+    row = tx.db.execute(f"{SELECT} {condition}", (project_id, endpoint_id)).fetchone()
+    return from_row(row, tx.now) if row else None
 
 
 def get(tx: Transaction, project_id: str, endpoint_id: str) -> Endpoint:
@@ -120,14 +126,13 @@ def from_row(row: sqlite3.Row, now: int) -> Endpoint:
     times = {name: row[name] for name in ("started_at", "suspended_at")}
     times.update([change] if (change := platform_activity.change_of(row, now)) else [])
     return Endpoint(
-        **json.loads(row["options"]),
+        **{"provisioner": row["provisioner"], **json.loads(row["options"])},
         id=row["id"],
         project_id=row["project_id"],
         branch_id=row["branch_id"],
         host=f"{row['id']}.{row['proxy_host']}",
         proxy_host=row["proxy_host"],
         region_id=row["region_id"],
-        provisioner=row["provisioner"],
         current_state=state,
         last_active=format_timestamp(row["last_used_at"]),
         started_at=format_optional(times["started_at"]),

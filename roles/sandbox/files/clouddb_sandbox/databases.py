@@ -11,11 +11,13 @@ from fastapi import HTTPException
 from .clock import format_timestamp
 from .response_models import Database
 from .responses import unique_name
+from .rules import RESERVED_DATABASE_NAMES
 from .store import Transaction
 
 
 def insert(tx: Transaction, branch_id: str, name: str, owner_name: str, created_at: int | None = None) -> Database:
-    """Insert a database. Raises a 409 error if the name exists."""
+    """Insert a database. Raises a 409 error if the name exists, and a 422 error if it is reserved."""
+    require_name(name)
     created_at = created_at or tx.unique_time()
     with unique_name(f"branch {branch_id}", "database", name):
         tx.db.execute(
@@ -23,6 +25,11 @@ def insert(tx: Transaction, branch_id: str, name: str, owner_name: str, created_
             (branch_id, name, owner_name, created_at, created_at),
         )
     return get(tx, branch_id, name)
+
+
+def require_name(name: str) -> None:
+    if name in RESERVED_DATABASE_NAMES:
+        raise HTTPException(422, f"the database name {name} is reserved")
 
 
 def list_all(tx: Transaction, branch_id: str) -> list[Database]:
@@ -44,7 +51,8 @@ def get(tx: Transaction, branch_id: str, name: str) -> Database:
 
 
 def update(tx: Transaction, database: Database, name: str, owner_name: str) -> Database:
-    """Rename a database and set its owner. Raises a 409 error if another one has this name."""
+    """Rename a database and set its owner. Raises a 409 error if another one has this name, and a 422 error if it is reserved."""
+    require_name(name)
     with unique_name(f"branch {database.branch_id}", "database", name):
         tx.db.execute(
             "UPDATE databases SET name = ?, owner_name = ?, updated_at = ? WHERE id = ?",

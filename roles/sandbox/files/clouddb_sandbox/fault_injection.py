@@ -66,12 +66,12 @@ class FaultInjectionMiddleware(Middleware):
         state.update(page_limit=None, unavailable_ids=[], sandbox=self.sandbox)
         if method == "GET" and (old := faults.old_state(path, now)):
             state["sandbox"] = replace(self.sandbox, store=old)
-        app = self.refusal(scope, path, now) or self.app
+        # Complete, so that the request is processed even if the client disconnects meanwhile.
+        receive = replay_body(body := await read_body(receive), receive)
+        app = self.refusal(scope, path, body, now) or self.app
         for fault in faults.consume(method, path):
             match fault:
                 case DelayFault():
-                    # The request is processed even if the client disconnects meanwhile.
-                    receive = replay_body(await read_body(receive), receive)
                     await asyncio.sleep(fault.seconds)
                 case PageLimitFault():
                     state["page_limit"] = fault.items
@@ -89,7 +89,6 @@ class FaultInjectionMiddleware(Middleware):
                 case RewriteFault():
                     app = rewrite_shape(app, fault.set, fault.omit, fault.empty)
                 case HiddenSourceFault():
-                    receive = replay_body(body := await read_body(receive), receive)
                     faults.hidden[source_path(path, body)] = now + int(fault.seconds * SECOND)
                 case NormalizedNameFault():
                     app = with_normalized_name(app, fault)
@@ -104,12 +103,14 @@ class FaultInjectionMiddleware(Middleware):
                     return
         await app(scope, receive, send)
 
-    def refusal(self, scope: Scope, path: str, now: int) -> ASGIApp | None:
-        """Return the response to a request for a resource that lingers, or is hidden."""
+    def refusal(self, scope: Scope, path: str, body: bytes, now: int) -> ASGIApp | None:
+        """Return the response to a request for a resource that lingers, or that is or copies a hidden one."""
         lingers_until, again = self.sandbox.faults.lingering.get(path, (0, 0))
         if scope["method"] == "DELETE" and now < lingers_until:
             return error_response(scope, again, "the resource is being deleted")
-        if any(is_below(hidden, path) and now < until for hidden, until in self.sandbox.faults.hidden.items()):
+        paths = (path, source_path(path, body))
+        hidden = [branch for branch, until in self.sandbox.faults.hidden.items() if now < until]
+        if any(is_below(branch, each) for branch in hidden for each in paths):
             return error_response(scope, 404, "branch not found")
         return None
 
@@ -183,11 +184,12 @@ async def inject(fault: ResponseFault, app: ASGIApp, scope: Scope, receive: Rece
 
 
 def source_path(path: str, body: bytes) -> str:
-    """The path of the source of a restore; of no branch if the body is invalid, which the endpoint refuses."""
+    """The path of the branch that a restore or a creation copies; of none if the body is invalid, which the endpoint refuses."""
     source = ""
-    with suppress(ValueError, AttributeError):
-        source = json.loads(body).get("source_branch_id")
-    return f"{path.rpartition('/branches/')[0]}/branches/{source}"
+    with suppress(ValueError, AttributeError, RecursionError):
+        fields = json.loads(body)
+        source = fields.get("source_branch_id") or fields.get("branch", {}).get("parent_id")
+    return f"{path.partition('/branches')[0]}/branches/{source}"
 
 
 def recorded_response(name: str, scope: Scope) -> Response:

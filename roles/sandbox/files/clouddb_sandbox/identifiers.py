@@ -27,6 +27,10 @@ def branch_id(rng: random.Random = SYSTEM_RANDOM) -> str:
     return f"br-{project_id(rng)}"
 
 
+def snapshot_id(rng: random.Random = SYSTEM_RANDOM) -> str:
+    return f"snap-{project_id(rng)}"
+
+
 def endpoint_id(rng: random.Random = SYSTEM_RANDOM) -> str:
     return f"ep-{project_id(rng)}"
 

@@ -16,12 +16,13 @@ Limit = Annotated[int, Field(ge=0, le=MAX_INTEGER)] | None
 
 
 class Limits(ControlRequestModel):
-    """How many there may be: projects of the account; branches and computes of a project; databases and users of a branch."""
+    """How many there may be: projects of the account; branches, computes and snapshots of a project; databases and users of a branch."""
 
     projects: Limit = None
     branches: Limit = None
     root_branches: Limit = None
     computes: Limit = None
+    snapshots: Limit = None
     databases: Limit = None
     users: Limit = None
 
@@ -32,6 +33,7 @@ COUNTED = {
     "branches": ("branches", "branches WHERE project_id = ?"),
     "root_branches": ("root branches", "branches WHERE project_id = ? AND parent_id IS NULL"),
     "computes": ("endpoints", "endpoints WHERE project_id = ?"),
+    "snapshots": ("snapshots", "snapshots WHERE project_id = ?"),
     "databases": ("databases", "databases WHERE branch_id = ?"),
     "users": ("roles", "roles WHERE branch_id = ?"),
 }

@@ -25,11 +25,12 @@ from .keys import Scope as KeyScope
 from .paths import BASE_PATH, CONTROL_PATH, is_below
 from .responses import error_response
 from .rewriting import read_body, replay_body
-from .rules import ACCOUNT_PATHS, NOT_FOR_ORGANIZATIONS, OUTSIDE_THE_PROJECT
+from .rules import ACCOUNT_PATHS, NOT_FOR_ORGANIZATIONS, NOT_ITS_PROJECT, OUTSIDE_THE_PROJECT
 from .state import SandboxState
 
 # Far above any body of the API.
 MAX_BODY = 1_048_576
+PROJECT_PATH = re.compile(rf"{BASE_PATH}/projects/([^/]+)")
 REQUEST_ID = re.compile(r"[\x21-\x7e]{1,200}")
 
 log = logging.getLogger("clouddb_sandbox")
@@ -98,17 +99,17 @@ class AuthenticationMiddleware(Middleware):
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         app, authorization = self.app, Headers(scope=scope).get("authorization", "")
-        key = await run_in_threadpool(self.authenticate, authorization, scope["client"][0])
+        key = await run_in_threadpool(self.authenticate, authorization, scope["client"][0], scope["path"])
         if key is None:
             message = "the API key is missing, invalid or revoked"
             app = error_response(scope, 401, message, {"WWW-Authenticate": "Bearer"})
-        elif problem := refusal(key, scope["path"]):
+        elif problem := refusal(key, scope["method"], scope["path"]):
             app = error_response(scope, 404, problem)
         scope["state"]["key"] = key
         await app(scope, receive, send)
 
-    def authenticate(self, authorization: str, address: str) -> KeyScope | None:
-        """Return the scope of the header's key if that is valid, and record what the platform has done since the last request."""
+    def authenticate(self, authorization: str, address: str, path: str) -> KeyScope | None:
+        """Return the scope of the header's key if that is valid, and record what the platform has done in the path's project."""
         scheme, _space, secret = authorization.partition(" ")
         if scheme.lower() != "bearer":
             return None
@@ -116,14 +117,19 @@ class AuthenticationMiddleware(Middleware):
             key = keys.authenticate(tx, secret.strip(), address)
             if key:
                 tx.complete_deletions()
-                platform_activity.catch_up(tx)
+                if project := PROJECT_PATH.match(path):
+                    platform_activity.catch_up(tx, project[1])
             return key
 
 
-def refusal(key: KeyScope, path: str) -> str | None:
-    """Return why a key may not be used for this path: it is limited to a project, or belongs to an organization."""
-    if key.project_id is not None and not is_below(f"{BASE_PATH}/projects/{key.project_id}", path):
-        return f'{OUTSIDE_THE_PROJECT}; subject_project_id:"{key.project_id}"'
+def refusal(key: KeyScope, method: str, path: str) -> str | None:
+    """Return why a key may not be used for this request: it is limited to a project, or belongs to an organization."""
+    if key.project_id is not None:
+        project = f"{BASE_PATH}/projects/{key.project_id}"
+        if not is_below(project, path):
+            return f'{OUTSIDE_THE_PROJECT}; subject_project_id:"{key.project_id}"'
+        if (method, path) == ("DELETE", project):
+            return NOT_ITS_PROJECT
     if key.org_id is not None and any(is_below(BASE_PATH + account, path) for account in ACCOUNT_PATHS):
         return NOT_FOR_ORGANIZATIONS
     return None

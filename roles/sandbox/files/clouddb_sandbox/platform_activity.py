@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import sqlite3
 
-from . import lifecycle, operations
+from . import lifecycle, operation_plans, operations
 from .clock import SECOND
 from .store import Transaction
 
@@ -89,10 +89,15 @@ def record_time(tx: Transaction, endpoint_id: str, name: str, time: int) -> None
     tx.db.execute(f"UPDATE endpoints SET {name} = ? WHERE id = ?", (time, endpoint_id))
 
 
-def catch_up(tx: Transaction) -> None:
-    """Record the operations that the platform has started since the last request."""
+def catch_up(tx: Transaction, project_id: str | None = None) -> None:
+    """Record the operations that the platform has started since the last request, in this project or in all.
+
+    As operation plans apply to the next operations of any project, they need those of all.
+    """
+    is_complete = project_id is None or operation_plans.remaining(tx) != []
     due = tx.db.execute(
-        "SELECT * FROM endpoints WHERE next_step_at <= ? ORDER BY next_step_at, id", (tx.now,)
+        "SELECT * FROM endpoints WHERE next_step_at <= ? AND (? OR project_id = ?) ORDER BY next_step_at, id",
+        (tx.now, is_complete, project_id),
     ).fetchall()
     for row in due:
         timeout, times = timeout_of(tx, row["id"]), dict[str, int]()

@@ -12,11 +12,11 @@ from typing import Any
 from fastapi import HTTPException
 
 from . import identifiers
-from .clock import MAX_TIME, SECOND, format_timestamp
+from .clock import MAX_TIME, SECOND, format_optional, format_timestamp
 from .pagination import select_page
 from .request_models import ProjectChanges
 from .response_models import ORGANIZATION_ID, Pagination, Project, ProjectDetails, ProjectListResponse
-from .rules import NO_ROUTE, REGIONS
+from .rules import NO_ROUTE, RECOVERY_WINDOW, REGIONS
 from .store import Transaction
 
 CONSUMPTION_PERIOD = 30 * 86400 * SECOND
@@ -36,6 +36,7 @@ def insert(tx: Transaction, fields: dict[str, Any]) -> str:
         "provisioner": "k8s-neonvm",
         "pg_version": 17,
         "locked": False,
+        "store_passwords": True,
         "cpu_used_sec": 0,
         "proxy_host": f"{region_id}.clouddb.example",
         "branch_logical_size_limit": 512,
@@ -49,9 +50,7 @@ def insert(tx: Transaction, fields: dict[str, Any]) -> str:
         "settings": json.dumps(fields.get("settings") or {}),
         "default_endpoint_settings": json.dumps(fields.get("default_endpoint_settings") or {}),
     }
-    columns = ", ".join(row)
-    placeholders = ", ".join("?" * len(row))
-    tx.db.execute(f"INSERT INTO projects ({columns}) VALUES ({placeholders})", list(row.values()))
+    tx.insert("projects", row)
     return project_id
 
 
@@ -78,14 +77,15 @@ def list_page(
     *,
     search: str | None,
     org_id: str | None,
+    recoverable: bool,
     unavailable_ids: list[str],
     cursor: str | None,
     limit: int,
 ) -> ProjectListResponse:
     """Return a page of the account's projects. Unavailable projects are omitted and reported by id."""
     require_organization(tx, org_id)
-    conditions = ["deleted_at IS NULL"]
-    values: list[Any] = []
+    conditions = ["deleted_at > ?" if recoverable else "deleted_at IS NULL"]
+    values: list[Any] = [tx.now - RECOVERY_WINDOW] if recoverable else []
     if cursor is not None:
         conditions.append("(created_at, seq) < (SELECT created_at, seq FROM projects WHERE id = ?)")
         values.append(known_cursor(tx, cursor))
@@ -115,14 +115,18 @@ def known_cursor(tx: Transaction, cursor: str) -> str:
 
 def fields_of(row: sqlite3.Row) -> dict[str, Any]:
     """Return the fields of a project list item, and others."""
+    deleted_at = row["deleted_at"]
     return {
         **dict(row),
         "locked": bool(row["locked"]),
+        "store_passwords": bool(row["store_passwords"]),
         "settings": json.loads(row["settings"]),
         "default_endpoint_settings": json.loads(row["default_endpoint_settings"]),
         "branch_logical_size_limit_bytes": row["branch_logical_size_limit"] * 1024 * 1024,
         "created_at": format_timestamp(row["created_at"]),
         "updated_at": format_timestamp(row["updated_at"]),
+        "deleted_at": format_optional(deleted_at),
+        "recoverable_until": format_optional(deleted_at and deleted_at + RECOVERY_WINDOW),
     }
 
 
@@ -161,9 +165,18 @@ def update(tx: Transaction, project: ProjectDetails, changes: ProjectChanges) ->
 
 
 def delete(tx: Transaction, project_id: str) -> None:
-    """Delete a project and its branches. The row is kept, for the project's operations. Raises a 422 error if a branch is protected."""
+    """Delete a project and its branches, which can be recovered. Raises a 422 error if a branch is protected.
+
+    The row is kept, also for the project's operations.
+    """
     if tx.db.execute("SELECT 1 FROM branches WHERE project_id = ? AND protected", (project_id,)).fetchone():
         raise HTTPException(422, f"project {project_id} cannot be deleted: it has a protected branch")
     deleted_at = tx.unique_time()
+    for row in tx.rows("branches", "project_id", project_id):
+        tx.keep_deleted(row["id"], deleted_at, "user")
     tx.delete(project_id, "UPDATE projects SET deleted_at = ? WHERE id = ?", deleted_at, project_id)
     tx.delete(project_id, "DELETE FROM branches WHERE project_id = ?", project_id)
+
+
+def undelete(tx: Transaction, project_id: str) -> None:
+    tx.db.execute("UPDATE projects SET deleted_at = NULL, updated_at = ? WHERE id = ?", (tx.unique_time(), project_id))

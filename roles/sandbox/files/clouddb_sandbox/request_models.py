@@ -14,6 +14,7 @@ MAX_INTEGER = 2**63 - 1
 MAX_HISTORY_RETENTION = 30 * 86400
 # Deeper than any body of the API, and far from what Python's parsers can process.
 MAX_DEPTH = 50
+AUTOSCALING_LIMITS = ("autoscaling_limit_min_cu", "autoscaling_limit_max_cu")
 
 HeaderValue = Annotated[str, Field(pattern=r"^([\x21-\x7e\x80-\xff]+([ \t]+[\x21-\x7e\x80-\xff]+)*)?$")]
 HistoryRetention = Annotated[int, Field(ge=0, le=MAX_HISTORY_RETENTION)]
@@ -23,8 +24,6 @@ KeyName = Annotated[str, Field(min_length=1, max_length=64)]
 Name = Annotated[str, Field(min_length=1, max_length=256)]
 Date = Annotated[AwareDatetime, Field(strict=False)]
 Lsn = Annotated[str, Field(pattern=r"^[0-9A-Fa-f]{1,8}/[0-9A-Fa-f]{1,8}$")]
-# -1 is never, and 0 the default.
-SuspendTimeout = Literal[-1, 0] | Annotated[int, Field(ge=60, le=604_800)]
 ComputeUnits = Annotated[float, Field(ge=0.25)]
 
 
@@ -50,7 +49,16 @@ def check_depth(body: Any) -> None:
     raise ValueError(f"the body is nested more than {MAX_DEPTH} levels deep")
 
 
+def check_suspend_timeout(seconds: int) -> int:
+    """Raise ValueError unless this is at least a minute, -1 for never, or 0 for the default."""
+    if 0 < seconds < 60:
+        raise ValueError("must be -1, 0, or at least 60 seconds")
+    return seconds
+
+
+SuspendTimeout = Annotated[int, Field(ge=-1, le=604_800), AfterValidator(check_suspend_timeout)]
 Id = Annotated[str, Field(pattern=r"^[a-z0-9-]{1,60}$")]
+TimeOfDay = Annotated[str, Field(pattern=r"^([01]\d|2[0-3]):[0-5]\d$")]
 Quantity = Annotated[int, Field(ge=0, le=MAX_INTEGER)]
 
 
@@ -106,9 +114,9 @@ class AllowedIps(RequestModel):
 
 
 class MaintenanceWindow(RequestModel):
-    weekdays: list[int]
-    start_time: str
-    end_time: str
+    weekdays: list[Annotated[int, Field(ge=1, le=7)]]
+    start_time: TimeOfDay
+    end_time: TimeOfDay
 
 
 class PreloadLibraries(RequestModel):
@@ -155,8 +163,19 @@ class NewProject(RequestModel):
     org_id: Id | None = None
     history_retention_seconds: HistoryRetention | None = None
     settings: ProjectSettings | None = None
+    autoscaling_limit_min_cu: ComputeUnits | None = None
+    autoscaling_limit_max_cu: ComputeUnits | None = None
+    provisioner: NonEmptyString | None = None
+    store_passwords: bool | None = None
     default_endpoint_settings: DefaultComputeSettings | None = None
     branch: DefaultBranch = DefaultBranch()
+
+    def columns(self) -> dict[str, Any]:
+        """Return the fields as a project has them: the deprecated limits are among the default settings of computes."""
+        fields = self.model_dump(exclude={"branch"}, exclude_none=True)
+        limits = {name: fields.pop(name) for name in AUTOSCALING_LIMITS if name in fields}
+        fields["default_endpoint_settings"] = limits | fields.get("default_endpoint_settings", {})
+        return fields
 
 
 class ProjectCreateRequest(RequestModel):
@@ -174,28 +193,34 @@ class ProjectUpdateRequest(RequestModel):
     project: ProjectChanges
 
 
-class ComputeChanges(RequestModel):
+class ComputeOptions(RequestModel):
     """Fields that are missing or null stay as they are, or have the service's defaults."""
 
-    name: Annotated[str, Field(min_length=1, max_length=64)] | None = None
     autoscaling_limit_min_cu: ComputeUnits | None = None
     autoscaling_limit_max_cu: ComputeUnits | None = None
     suspend_timeout_seconds: SuspendTimeout | None = None
     settings: ComputeSettings | None = None
+    provisioner: NonEmptyString | None = None
+
+
+class ComputeChanges(ComputeOptions):
+    name: Annotated[str, Field(min_length=1, max_length=64)] | None = None
     disabled: bool | None = None
     pooler_enabled: bool | None = None
+    pooler_mode: Literal["transaction"] | None = None
+    passwordless_access: bool | None = None
 
 
 class ComputeUpdateRequest(RequestModel):
     endpoint: ComputeChanges
 
 
-class NewCompute(ComputeChanges):
-    type: Literal["read_write", "read_only"]
+class NewCompute(ComputeOptions):
+    type: Literal["read_only", "read_write"]
 
 
-class NewComputeOfBranch(NewCompute):
-    branch_id: str
+class NewComputeOfBranch(NewCompute, ComputeChanges):
+    branch_id: Id
     region_id: str | None = None
 
 
@@ -212,7 +237,7 @@ class BranchChanges(RequestModel):
 
 
 class NewBranch(BranchChanges):
-    parent_id: str | None = None
+    parent_id: Id | None = None
     parent_timestamp: Date | None = None
     parent_lsn: Lsn | None = None
     init_source: Literal["schema-only", "parent-data"] = "parent-data"
@@ -226,7 +251,7 @@ class BranchCreateRequest(RequestModel):
 
 
 class BranchRestoreRequest(RequestModel):
-    source_branch_id: str
+    source_branch_id: Id
     source_timestamp: Date | None = None
     source_lsn: Lsn | None = None
     preserve_under_name: Annotated[str, Field(max_length=256)] | None = None
@@ -234,6 +259,39 @@ class BranchRestoreRequest(RequestModel):
 
 class BranchUpdateRequest(RequestModel):
     branch: BranchChanges
+
+
+class FinalizeRestoreRequest(RequestModel):
+    name: Name | None = Field(default=None, description="of the branch that is replaced")
+
+
+class SnapshotChanges(RequestModel):
+    """Fields that are missing stay as they are. A snapshot whose `expires_at` is null does not expire."""
+
+    name: Name | None = None
+    expires_at: Date | None = None
+
+
+class SnapshotUpdateRequest(RequestModel):
+    snapshot: SnapshotChanges
+
+
+class SnapshotRestoreRequest(RequestModel):
+    name: Name | None = None
+    target_branch_id: Id | None = None
+    finalize_restore: bool = False
+
+
+class BackupScheduleItem(RequestModel):
+    frequency: Literal["hourly", "daily", "weekly", "monthly", "yearly"]
+    hour: int | None = Field(default=None, ge=0, le=23)
+    day: int | None = Field(default=None, ge=1, le=31)
+    month: int | None = Field(default=None, ge=1, le=12)
+    retention_seconds: int | None = Field(default=None, ge=3600, le=MAX_INTEGER)
+
+
+class BackupSchedule(RequestModel):
+    schedule: list[BackupScheduleItem]
 
 
 class NewDatabase(RequestModel):

@@ -179,6 +179,8 @@ class Project(BaseModel):
     default_endpoint_settings: dict[str, Any]
     created_at: str
     updated_at: str
+    deleted_at: str | None = None
+    recoverable_until: str | None = None
 
 
 class ProjectDetails(Project):
@@ -215,6 +217,14 @@ class RestrictedAction(BaseModel):
     reason: str
 
 
+class BranchRecovery(BaseModel):
+    """Of a deleted branch: until when it can be recovered, and whether a user has deleted it, or its expiration."""
+
+    deleted_at: str
+    recoverable_until: str
+    deletion_method: str
+
+
 class Branch(BaseModel):
     id: str
     project_id: str
@@ -231,6 +241,10 @@ class Branch(BaseModel):
     state_changed_at: str
     ttl_interval_seconds: int | None = None
     restricted_actions: list[RestrictedAction] | None = None
+    restore_status: str | None = None
+    restored_from: str | None = None
+    restored_as: str | None = None
+    recovery: BranchRecovery | None = None
     creation_source: str = "console"
     cpu_used_sec: int = 0
     active_time_seconds: int = 0
@@ -412,8 +426,44 @@ class EndpointOperationsResponse(EndpointResponse):
     operations: list[Operation]
 
 
+class Snapshot(BaseModel):
+    id: str
+    name: str
+    lsn: str | None = None
+    timestamp: str | None = None
+    source_branch_id: str
+    created_at: str
+    expires_at: str | None = None
+    manual: bool = True
+    full_size: int = 0
+
+
 class SnapshotListResponse(BaseModel):
-    snapshots: list[dict[str, Any]] = []
+    snapshots: list[Snapshot]
+
+
+class SnapshotResponse(BaseModel):
+    snapshot: Snapshot
+
+
+class SnapshotOperationsResponse(SnapshotResponse):
+    operations: list[Operation]
+
+
+class RestoredSnapshotResponse(BranchOperationsResponse):
+    endpoints: list[Endpoint]
+
+
+class BranchRecoverResponse(BranchResponse):
+    endpoints: list[Endpoint]
+
+
+class OperationsResponse(BaseModel):
+    operations: list[Operation]
+
+
+class ProjectRecoverResponse(ProjectResponse):
+    branches: list[Branch]
 
 
 class DatabaseListResponse(BaseModel):

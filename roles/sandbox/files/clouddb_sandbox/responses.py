@@ -16,11 +16,11 @@ from .response_models import ErrorResponse
 
 
 class LimitExceeded(HTTPException):
-    """A limit of the account, which has a published code."""
+    """A limit of the account, which has a published code, except that of snapshots."""
 
     def __init__(self, kind: str) -> None:
         super().__init__(422, f"{kind} limit exceeded")
-        self.code = f"{kind.upper().replace(' ', '_')}_LIMIT_EXCEEDED"
+        self.code = "" if kind == "snapshots" else f"{kind.upper().replace(' ', '_')}_LIMIT_EXCEEDED"
 
 
 def error_response(

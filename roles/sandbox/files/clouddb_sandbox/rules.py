@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from .clock import SECOND
+
 DOCS = "https://neon.com/docs"
 
 REGIONS = {
@@ -24,14 +26,19 @@ REGIONS = {
     "aws-sa-east-1": "AWS South America East 1 (Sao Paulo)",
 }
 PROTECTED_ROLE_NAMES = frozenset({"neon_superuser", "cloud_admin", "zenith_admin", "public", "none"})
-PROTECTED_ROLE_PREFIX = "pg"
+PROTECTED_ROLE_PREFIX = "pg_"
+RESERVED_DATABASE_NAMES = frozenset({"postgres", "template0", "template1"})
 MAX_ROLE_NAME_BYTES = 63
 MAX_AUTOSCALING_RANGE = 8
+MAX_AUTOSCALING_LIMIT = 16
+MAX_FIXED_SIZE = 56
+RECOVERY_WINDOW = 7 * 86400 * SECOND
 ACCOUNT_PATHS = ("/api_keys", "/users/me", "/regions")
 
 LOCKED = "project already has running conflicting operations, scheduling of new ones is prohibited"
 NOT_FOR_ORGANIZATIONS = "not allowed for organization API keys"
 OUTSIDE_THE_PROJECT = "not allowed to perform actions outside the project this key is scoped to"
+NOT_ITS_PROJECT = "not allowed to delete the project this key is scoped to"
 ORG_ID_REQUIRED = "org_id is required, you can find it on your organization settings page"
 NO_ROUTE = "this route does not exist"
 
@@ -83,6 +90,11 @@ RULES = (
         "document, `OrgApiKeyCreateRequest`; recorded: neondatabase/neon-pkgs, packages/sdk/e2e",
     ),
     Rule(
+        "project_key_deletes_no_project",
+        "A key limited to a project gets 404 to the deletion of this project",
+        f"{DOCS}/manage/api-keys: such a key cannot delete its project; 404 as for what is outside it",
+    ),
+    Rule(
         "pages_of_projects",
         "Ten projects a page without `limit`, 400 at most; more gets 400. The cursor is the last project's id",
         "document, `GET /projects`; recorded: list of projects, September 2025, with such a cursor",
@@ -106,16 +118,27 @@ RULES = (
     ),
     Rule(
         "compute_sizes",
-        "The smallest size of a compute is 0.25, its minimum does not exceed its maximum, and they differ by at most 8",
-        f"document, `ComputeUnit`; {DOCS}/introduction/autoscaling",
+        "The smallest size of a compute is 0.25, its minimum does not exceed its maximum, and they differ by at most 8. The largest"
+        " maximum is 16, or 56 if it equals the minimum",
+        f"document, `ComputeUnit`; {DOCS}/introduction/autoscaling; {DOCS}/manage/endpoints",
     ),
     Rule("suspend_timeout", "-1, 0, or 60 to 604,800 seconds", "document, `SuspendTimeoutSeconds`"),
     Rule(
         "protected_role_names",
-        "A role is not called `neon_superuser`, `cloud_admin`, `zenith_admin`, `public` or `none`, nor does its name begin with `pg`",
+        "A role is not called `neon_superuser`, `cloud_admin`, `zenith_admin`, `public` or `none`, nor does its name begin with `pg_`",
         f"{DOCS}/manage/roles#protected-role-names",
     ),
+    Rule(
+        "reserved_database_names",
+        "A database is not called `postgres`, `template0` or `template1`",
+        f"{DOCS}/manage/databases#reserved-database-names",
+    ),
     Rule("role_name_length", "A role's name has at most 63 bytes", "document, `RoleCreateRequest`"),
+    Rule(
+        "stored_passwords",
+        "412 to `reveal_password` in a project with `store_passwords: false`",
+        "document, `GET /projects/{project_id}/branches/{branch_id}/roles/{role_name}/reveal_password`",
+    ),
     Rule(
         "owner_of_a_database",
         "A role that owns a database is not deleted. The message names its databases",
@@ -182,6 +205,44 @@ RULES = (
         "permissions",
         "A project is shared with an email address. The response to a revocation has `revoked_at`",
         "document, `GrantPermissionToProjectRequest`, `ProjectPermission`",
+    ),
+    Rule(
+        "recovery_of_a_project",
+        "A deleted project can be recovered for seven days, with its branches, computes and passwords. `recoverable` lists such projects,"
+        " with `recoverable_until`",
+        "document, `DELETE /projects/{project_id}`, `POST /projects/{project_id}/recover`",
+    ),
+    Rule(
+        "recovery_of_a_branch",
+        "A deleted branch can be recovered for seven days, with its computes, which are idle. It no longer expires. `include_deleted` lists"
+        " such branches, with `recovery`; one deleted with `hard_delete` cannot be recovered",
+        "document, `DELETE …/branches/{branch_id}`, `POST …/branches/{branch_id}/recover`, `BranchRecoveryInfo`",
+    ),
+    Rule(
+        "snapshots_of_root_branches",
+        "Only a root branch has snapshots and a backup schedule. A snapshot may be of a time in its history, and expires in the future",
+        f"{DOCS}/guides/backup-restore; document, `POST …/branches/{{branch_id}}/snapshot`",
+    ),
+    Rule(
+        "changes_of_a_snapshot",
+        "The name and the expiration of a snapshot can be changed; null removes the expiration",
+        "@neon/sdk 6.1.2, `SnapshotUpdateRequest`; document, the same schema, without the expiration",
+    ),
+    Rule(
+        "restore_of_a_snapshot",
+        "A snapshot is restored to a new root branch. When that is finalized, it gets the name, computes, protection and schedule of its"
+        " target, which is renamed to `NAME (old)` and keeps its id, its children and its snapshots",
+        f"document, `POST …/snapshots/{{snapshot_id}}/restore`, `POST …/finalize_restore`; {DOCS}/guides/backup-restore",
+    ),
+    Rule(
+        "history_after_a_snapshot",
+        "A branch restored from a snapshot is not restored from its own history: `restore from snapshot on target branch is still ongoing`",
+        f"{DOCS}/guides/backup-restore#limitations",
+    ),
+    Rule(
+        "snapshots_limit",
+        "The limit of snapshots has the text `snapshots limit exceeded` and, as none is published, no `code`",
+        "recorded: five projects on the Free plan, September and October 2026",
     ),
     Rule(
         "usage",

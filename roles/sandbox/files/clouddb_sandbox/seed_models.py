@@ -120,6 +120,7 @@ class SeedProject(TimedSeedModel):
     provisioner: NonEmptyString | None = None
     pg_version: Integer | None = None
     locked: bool | None = None
+    store_passwords: bool | None = None
     cpu_used_sec: Integer | None = None
     proxy_host: NonEmptyString | None = None
     branch_logical_size_limit: Integer | None = None

@@ -12,11 +12,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from .clock import SECOND, Clock, system_time
 
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 9
 
 # Times are integers: microseconds of sandbox time. `seq` orders rows with the same time.
 SCHEMA = (
@@ -32,7 +32,7 @@ SCHEMA = (
         region_id TEXT NOT NULL, provisioner TEXT NOT NULL, pg_version INTEGER NOT NULL, locked INTEGER NOT NULL,
         cpu_used_sec INTEGER NOT NULL, proxy_host TEXT NOT NULL, branch_logical_size_limit INTEGER NOT NULL,
         org_id TEXT NOT NULL, history_retention_seconds INTEGER NOT NULL, settings TEXT NOT NULL,
-        default_endpoint_settings TEXT NOT NULL DEFAULT '{}',
+        default_endpoint_settings TEXT NOT NULL DEFAULT '{}', store_passwords INTEGER NOT NULL DEFAULT 1,
         created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, deleted_at INTEGER)""",
     "CREATE INDEX projects_newest ON projects (created_at, seq)",
     """CREATE TABLE branches (
@@ -41,7 +41,10 @@ SCHEMA = (
         name TEXT NOT NULL, created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL,
         is_default INTEGER NOT NULL DEFAULT 0, protected INTEGER NOT NULL DEFAULT 0, expires_at INTEGER,
         init_source TEXT NOT NULL DEFAULT 'parent-data', parent_timestamp INTEGER, parent_lsn TEXT,
-        last_reset_at INTEGER, ttl_seconds INTEGER, creation_id TEXT, UNIQUE (project_id, name))""",
+        last_reset_at INTEGER, ttl_seconds INTEGER, creation_id TEXT, schedule TEXT NOT NULL DEFAULT '[]',
+        restored_from TEXT, restored_as TEXT, restore_status TEXT, UNIQUE (project_id, name))""",
+    "CREATE INDEX branches_of_parent ON branches (parent_id)",
+    "CREATE INDEX branches_expiring ON branches (expires_at) WHERE expires_at IS NOT NULL",
     # `state` is that before the operation `change_id`, until it is finished; then, `step` tells the state.
     """CREATE TABLE endpoints (
         id TEXT PRIMARY KEY, project_id TEXT NOT NULL REFERENCES projects (id),
@@ -50,6 +53,8 @@ SCHEMA = (
         started_at INTEGER, suspended_at INTEGER,
         last_used_at INTEGER NOT NULL, step INTEGER NOT NULL, next_step_at INTEGER)""",
     "CREATE INDEX endpoints_next ON endpoints (next_step_at)",
+    "CREATE INDEX endpoints_of_project ON endpoints (project_id)",
+    "CREATE INDEX endpoints_of_branch ON endpoints (branch_id)",
     """CREATE TABLE databases (
         id INTEGER PRIMARY KEY AUTOINCREMENT, branch_id TEXT NOT NULL REFERENCES branches (id) ON DELETE CASCADE,
         name TEXT NOT NULL, owner_name TEXT NOT NULL, created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL,
@@ -59,6 +64,15 @@ SCHEMA = (
         seq INTEGER PRIMARY KEY AUTOINCREMENT, branch_id TEXT NOT NULL REFERENCES branches (id) ON DELETE CASCADE,
         name TEXT NOT NULL, password TEXT NOT NULL, created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL,
         UNIQUE (branch_id, name))""",
+    # With what was on the branch then, as JSON: its rows by table.
+    """CREATE TABLE snapshots (
+        seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE,
+        project_id TEXT NOT NULL REFERENCES projects (id), source_branch_id TEXT NOT NULL, name TEXT NOT NULL,
+        lsn TEXT, timestamp INTEGER, created_at INTEGER NOT NULL, expires_at INTEGER, content TEXT NOT NULL)""",
+    # With all that was deleted with the branch, as JSON: its rows by table.
+    """CREATE TABLE deleted_branches (
+        id TEXT PRIMARY KEY, project_id TEXT NOT NULL REFERENCES projects (id), deleted_at INTEGER NOT NULL,
+        method TEXT NOT NULL, content TEXT NOT NULL)""",
     """CREATE TABLE members (
         id TEXT PRIMARY KEY, user_id TEXT NOT NULL, org_id TEXT NOT NULL, email TEXT NOT NULL, role TEXT NOT NULL,
         joined_at INTEGER NOT NULL)""",
@@ -86,6 +100,9 @@ SCHEMA = (
     f"PRAGMA user_version = {SCHEMA_VERSION}",
 )
 
+# What a branch is made of, and the column that says whose a row is. It is deleted with the branch.
+BRANCH_TABLES = {"branches": "id", "roles": "branch_id", "databases": "branch_id", "endpoints": "branch_id"}
+
 
 class Lingering(NamedTuple):
     """How a deletion lingers: for how many seconds, and whether its operations run for that time."""
@@ -111,6 +128,10 @@ class Transaction:
         self.db.execute("UPDATE clock SET latest = ?", (time,))
         return time
 
+    def insert(self, table: str, row: Mapping[str, Any]) -> None:
+        placeholders = ", ".join("?" * len(row))
+        self.db.execute(f"INSERT INTO {table} ({', '.join(row)}) VALUES ({placeholders})", list(row.values()))
+
     def delete(self, resource_id: str, statement: str, *parameters: str | int) -> None:
         """Execute a statement that deletes a resource: now, or later if the deletion lingers."""
         if self.lingering is None:
@@ -120,13 +141,29 @@ class Transaction:
             row = (resource_id, due_at, statement, json.dumps(parameters))
             self.db.execute("INSERT INTO deletions VALUES (?, ?, ?, ?)", row)
 
-    def complete_deletions(self) -> None:
-        """Delete the lingering resources that are due, and the branches that have expired."""
+    def rows(self, table: str, column: str, value: str) -> list[dict[str, Any]]:
+        return [dict(row) for row in self.db.execute(f"SELECT * FROM {table} WHERE {column} = ?", (value,))]
+
+    def keep_deleted(self, branch_id: str, deleted_at: int, method: str) -> None:
+        """Keep a branch that is being deleted, so that it can be recovered."""
+        content = {table: self.rows(table, column, branch_id) for table, column in BRANCH_TABLES.items()}
+        project_id = content["branches"][0]["project_id"]
         self.db.execute(
-            "DELETE FROM branches WHERE expires_at <= ?"
+            "INSERT OR REPLACE INTO deleted_branches VALUES (?, ?, ?, ?, ?)",
+            (branch_id, project_id, deleted_at, method, json.dumps(content)),
+        )
+
+    def complete_deletions(self) -> None:
+        """Delete the lingering resources that are due, and the branches and snapshots that have expired."""
+        self.db.execute("DELETE FROM snapshots WHERE expires_at <= ?", (self.now,))
+        expired = self.db.execute(
+            "SELECT id, expires_at FROM branches WHERE expires_at <= ?"
             " AND NOT EXISTS (SELECT 1 FROM branches AS children WHERE children.parent_id = branches.id)",
             (self.now,),
-        )
+        ).fetchall()
+        for row in expired:
+            self.keep_deleted(row["id"], row["expires_at"], "ttl")
+            self.db.execute("DELETE FROM branches WHERE id = ?", (row["id"],))
         for row in self.db.execute("SELECT * FROM deletions WHERE due_at <= ? ORDER BY due_at", (self.now,)).fetchall():
             self.db.execute(row["statement"], json.loads(row["parameters"]))
         self.db.execute("DELETE FROM deletions WHERE due_at <= ?", (self.now,))

@@ -26,6 +26,11 @@ from ansible.template import Templar
 from ansible_collections.clouddb.control.plugins.plugin_utils import _fork
 from ansible_collections.clouddb.control.plugins.plugin_utils._fork import ForkAction, ForkConnection
 
+try:
+    from ansible.module_utils import _internal
+except ImportError:  # ansible-core up to 2.18
+    _internal = None
+
 ARGUMENTS = b"{}"
 MISSING = "/proc/missing"
 OWN = {"ansible_python_interpreter": sys.executable}
@@ -170,6 +175,25 @@ def test_the_limit_of_open_files_is_that_of_the_task() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     limit = shown(lambda: resource.getrlimit(resource.RLIMIT_NOFILE), open_files=soft - 1)
     assert (limit, resource.getrlimit(resource.RLIMIT_NOFILE)) == ([soft - 1, hard], (soft, hard))
+
+
+@pytest.mark.parametrize(
+    ("of_parent", "of_module"),
+    [(signal.SIG_IGN, signal.SIG_IGN), (lambda *_arguments: None, signal.SIG_DFL)],
+    ids=["ignored", "handled"],
+)
+def test_a_signal_that_the_parent_handles_ends_the_module(of_parent: Any, of_module: signal.Handlers) -> None:
+    before = signal.signal(signal.SIGALRM, of_parent)
+    try:
+        assert shown(lambda: signal.getsignal(signal.SIGALRM)) == of_module
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.skipif(not _internal, reason="only ansible-core from 2.19 on")
+def test_warnings_are_those_of_a_module_and_not_of_the_controller(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_internal, "is_controller", True)
+    assert shown(lambda: _internal.is_controller) is False
 
 
 def test_a_fork_keeps_none_of_the_descriptors_of_its_parent() -> None:

@@ -29,12 +29,6 @@ def time_for_the_last_poll(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def is_soak(request: pytest.FixtureRequest) -> bool:
-    """Whether to test every case (--hypothesis-profile=soak), which takes long."""
-    return bool(request.config.getoption("--hypothesis-profile", None) == "soak")
-
-
-@pytest.fixture
 def proxy(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultyProxy]:
     """The proxy; an attempt's time passes when its reply hangs, so that C(api_timeout) can be long enough for any machine."""
     connect = socket.socket.connect

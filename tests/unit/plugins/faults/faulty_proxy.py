@@ -163,7 +163,7 @@ ERRORS: dict[str, Error] = {
     "HTML with 200": always(reply(b"<!DOCTYPE html>\n<html><body>Sign in</body></html>")),
     "malformed JSON": changed(lambda body, *rest, **headers: reply(body[: len(body) // 2])),
     "JSON of another shape": processed(reply({"unexpected": [True]})),
-    "body that is not UTF-8": changed(lambda body, *rest, **headers: reply(body.replace(b'":"', b'":"\xe9', 1))),
+    "body that is not UTF-8": changed(lambda body, *rest, **headers: reply(body.replace(b'"', b'"\xe9', 1))),
     "302 to another origin": redirect,
     "404": not_found,
     **{str(number): always(status(number)) for number in (400, 401, 403, 409, 422, 423, 429)},

@@ -215,6 +215,9 @@ If a revocation fails, ``api_key`` checks whether the key still exists. If it do
 the key. If the response to the revocation of the task's own key is lost, the service rejects that key with 401. The task then fails with
 ``orphaned_key``. Run it again with another key.
 
+All modules treat an error of their first request like those in the column of the lists. If the service returns 404 for the value of
+``project``, it is looked up as a name.
+
 The inventory plugin ``projects`` fails with a message only, without ``failure.kind``.
 
 A list without ``page_size`` asks for pages as large as the service takes. If the service refuses the first one with 400 or 422, it is requested

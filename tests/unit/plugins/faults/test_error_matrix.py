@@ -1,6 +1,8 @@
 # Copyright (c) clouddb.control contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Every error of the matrix with every module, through its main() and over a real socket: a transient error, then a permanent one."""
+"""Every error of the matrix through main() and over a real socket, a transient error, then a permanent one: in the requests of the
+matrix, and in the first request of every module.
+"""
 
 from __future__ import annotations
 
@@ -37,6 +39,12 @@ from ansible_collections.clouddb.control.plugins.modules import (
 from ansible_collections.clouddb.control.tests.unit.plugins.faults import matrix
 from ansible_collections.clouddb.control.tests.unit.plugins.faults.faulty_proxy import ERRORS, RETRY_AFTER, FaultyProxy
 from ansible_collections.clouddb.control.tests.unit.plugins.faults.matrix import MATRIX, Expected, Row
+from ansible_collections.clouddb.control.tests.unit.support.each_module import (
+    CHANGES,
+    EACH_MODULE,
+    name_of,
+    of_every_module,
+)
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
 from ansible_collections.clouddb.control.tests.unit.support.module_main import Outcome, run_main
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
@@ -46,6 +54,7 @@ REFUSED = "connection refused"
 FOREVER = 1000
 PAGE_SIZE = 100
 STRIDE = 10
+STRIDE_OF_MODULES = 40
 
 # A task with these connection options, for the key or the operation of this name.
 Run = Callable[[dict[str, Any], str], Outcome]
@@ -132,7 +141,7 @@ def seed() -> dict[str, Any]:
     return {
         "api_keys": [{"name": f"{name}-to-revoke"} for name in durations],
         "projects": [
-            {"id": SHOP, "compute": False, "operations": [*unfinished, done]},
+            {"id": SHOP, "operations": [*unfinished, done]},
             *({"name": f"{name}-to-delete", "compute": False} for name in durations),
         ],
     }
@@ -200,6 +209,29 @@ def test_outcome_of_each_error_matches_the_matrix(
         for is_permanent in (False, True):
             print(f"{title}, {'permanent' if is_permanent else 'transient'}")
             assert_cell(Cell(sandbox, proxy, clock, error, column), is_permanent)
+
+
+@of_every_module
+def test_the_first_request_of_every_module_is_a_read_of_the_matrix(
+    sandbox: Sandbox, proxy: FaultyProxy, clock: FakeClock, is_soak: bool, module: ModuleType, options: dict[str, Any]
+) -> None:
+    number = [each for each, _options in EACH_MODULE].index(module)
+    first, stride = (0, 1) if is_soak else (number % STRIDE_OF_MODULES, STRIDE_OF_MODULES)
+    is_check = name_of(module) in CHANGES
+    column = Column("reads", lambda connection, _name: run_main(module, {**connection, **options}, is_check))
+    for error, row in list(MATRIX.items())[first::stride]:
+        expected = row.first_poll if module is operation_wait else row.reads
+        if error == "404" and "project" in options:
+            continue  # it may be a name
+        # A list without page_size is requested again with another size.
+        for is_permanent in (True,) if error in ("400", "422") else (False, True):
+            print(f"{error}, {'permanent' if is_permanent else 'transient'}")
+            outcome = Cell(sandbox, proxy, clock, error, column).run("", is_permanent).outcome
+            if expected.is_retried and not is_permanent:
+                assert not outcome.failed, outcome.printed
+            else:
+                assert expected.kind
+                assert_readable_failure(outcome, row, expected.kind, sandbox.api_key)
 
 
 def assert_cell(cell: Cell, is_permanent: bool) -> None:

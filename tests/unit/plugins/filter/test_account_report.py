@@ -154,6 +154,14 @@ class TestProjects:
     def test_quota(self, settings, quota):
         assert report(projects=[project("p1", settings=settings)])["projects"]["list"][0]["quota"] == quota
 
+    def test_what_a_list_has_twice_counts_once(self):
+        """Two samples of the same series would be an error of the complete file of metrics."""
+        keys, projects = [key(1, "ci", ago(days=1)), key(1, "ci", ago(hours=1))], 2 * [project("p1", locked=True)]
+        found = account_report(account(keys, projects), NOW)
+        assert (found["facts"]["api_keys"]["total"], found["facts"]["projects"]["total"]) == (1, 1)
+        assert found["summary"][1:] == ["1 project is locked"]
+        assert found["metrics"].count("clouddb_project_usage{") == 1
+
     def test_limits(self):
         """A project needs attention when it exceeds a limit, not when it reaches it."""
         projects = [project("p1", active_time=60), project("p2", "shop", active_time=61)]
@@ -352,6 +360,14 @@ def test_now_is_a_date_or_datetime(now, hour):
     assert account_report(account(), now=now)["facts"]["generated_at"] == f"2026-11-21T{hour:02}:00:00Z"
 
 
+def test_projects_that_share_a_name_are_named_each():
+    projects = [project("p1", "shop"), project("p2", "shop")]
+    operations = [operation(1, "failed"), operation(2, "failed", project_id="p2"), operation(3, "failed")]
+    assert account_report(account(projects=projects, operations=operations), NOW)["summary"][1] == (
+        "3 operations failed: start_compute of shop since 21 Nov 2026, 09:00; start_compute of shop since 21 Nov 2026, 10:00"
+    )
+
+
 def test_summary():
     """The most urgent first, in the singular and in the plural."""
 
@@ -372,7 +388,7 @@ def test_summary():
     assert summary(0) == ["0 API keys, 0 projects, 0 operations"]
     assert summary(1) == [
         "2 API keys, 1 project, 1 operation",
-        "1 operation failed: start_compute of p (no 0)",
+        "1 operation failed: start_compute of p since 21 Nov 2026, 12:00 (no 0)",
         "1 project could not be listed by the service",
         "1 project is locked",
         "1 API key was never used",
@@ -380,7 +396,7 @@ def test_summary():
     ]
     assert summary(2) == [
         "4 API keys, 2 projects, 2 operations",
-        "2 operations failed: start_compute of p (no 0); start_compute of p (no 1)",
+        "2 operations failed: start_compute of p since 21 Nov 2026, 12:00 (no 0); start_compute of p since 21 Nov 2026, 11:00 (no 1)",
         "2 projects could not be listed by the service",
         "2 projects are locked",
         "2 API keys were never used",

@@ -68,7 +68,7 @@ class Parsed(HTMLParser):
 
 
 def rendered(now: str = stamp(NOW), **source: Any) -> Parsed:
-    names = ("title", "most_timelines", "most_rows", "project_url", "days")
+    names = ("title", "most_timelines", "most_rows", "project_url", "days", "limits")
     options = {name: source.pop(name) for name in names if name in source}
     return Parsed(account_report(account(**source), now=now, **options)["page"])
 
@@ -223,6 +223,37 @@ def test_labels_and_columns_without_operations_are_left_out() -> None:
 @pytest.mark.parametrize("days, text", [(1, "the last 24 hours"), (2, "the last 2 days")])
 def test_the_period(days: int, text: str) -> None:
     assert text in rendered(days=days).lines()
+
+
+def test_usage_and_what_could_not_be_read() -> None:
+    period = {"consumption_period_start": "2026-11-01T00:00:00Z", "consumption_period_end": "2026-12-01T00:00:00Z"}
+    quota = {"quota": {"active_time_seconds": 100}}
+    projects = [project("p1", "shop", active_time=70, cpu_used_sec=20, settings=quota, **period), project("p2")]
+    limits = {"active_time_seconds": 60, "compute_time_seconds": 15}
+    text = rendered(projects=projects, unread_project_ids=["p2"], limits=limits).lines()
+    for line in (
+        "1 project has operations that could not be fetched",
+        "1 project exceeds a limit of usage: shop (active_time_seconds 70 of 60); shop (compute_time_seconds 20 of 15)",
+        "The operations of these projects could not be fetched: p2",
+        "| shop over a limit p1 | active_time_seconds 70 of 100, compute_time_seconds 20 | 1 Nov 2026, 00:00 – 1 Dec 2026, 00:00",
+    ):
+        assert f"{line}\n" in text
+    assert text.count("over a limit p") == 1
+
+
+def test_links_of_what_needs_attention() -> None:
+    operations = [operation(2, "failed"), operation(3, "running")]
+    page = rendered(api_keys=[key(1, "ci")], projects=[project("p1", locked=True)], operations=operations)
+    # The last two of the four figures, then the list.
+    assert "#operations #failed #failed #unfinished #projects #keys" in " ".join(page.values("href"))
+    assert {link for link in page.values("href") if "icon" in link} >= {"#icon-in-progress", "#icon-error"}
+    assert "#icon-ok" not in page.values("href")
+
+
+@pytest.mark.parametrize("number, more", [(50, None), (51, "1 older operation in the JSON of this report.")])
+def test_older_operations_of_a_project(number: int, more: str | None) -> None:
+    text = rendered(operations=[operation(n) for n in range(number)]).lines()
+    assert text.count(" in the JSON of this report.") == bool(more) and (more or "") in text
 
 
 def test_parts_of_a_bar_are_wide_enough_to_be_seen() -> None:

@@ -34,6 +34,14 @@ def test_integer_is_within_limits() -> None:
     assert refused(options.integer, True, 1)
 
 
+def test_a_value_that_is_valid_is_returned() -> None:
+    assert options.integer({}, "it", 1) is None
+    assert options.not_blank({"it": ["a"]}, "it") == ["a"]
+    for value, problem in ((True, "a number, not the boolean true"), (float("inf"), "a finite number, not inf")):
+        with pytest.raises(InvalidOption, match=f"^it: must be {problem}.$"):
+            options.require_number("it", value)
+
+
 def test_a_duration_of_zero_is_refused_unless_allowed() -> None:
     assert "greater than 0" in refused(timestamps.duration, 0.0, zero=False)
     assert timestamps.duration({"it": "365d"}, "it") == 31_536_000
@@ -55,6 +63,7 @@ def test_duration_has_a_maximum() -> None:
 
 def test_moment_accepts_timestamps_and_ages() -> None:
     assert timestamps.moment({"it": "2026-11-21T08:00:00Z"}, "it") == datetime(2026, 11, 21, 8, tzinfo=UTC)
+    assert timestamps.moment({"it": "2026-11-21"}, "it") == datetime(2026, 11, 21, tzinfo=UTC)
     assert timestamps.moment({"it": "24h"}, "it") == timedelta(days=1)
     assert timestamps.moment({"it": 5400}, "it") == timestamps.moment({"it": "5400"}, "it") == timedelta(minutes=90)
     assert timestamps.moment({"it": "500000w"}, "it") == timedelta(weeks=500_000)
@@ -62,12 +71,29 @@ def test_moment_accepts_timestamps_and_ages() -> None:
 
 
 def test_only_an_age_without_a_unit_has_a_maximum() -> None:
-    assert timestamps.moment({"it": timestamps.MAX_BARE_AGE}, "it") == timedelta(seconds=timestamps.MAX_BARE_AGE)
-    assert timestamps.moment({"it": "10000000s"}, "it") == timedelta(seconds=10**7)
-    assert refused(timestamps.moment, timestamps.MAX_BARE_AGE + 1)
+    assert timestamps.moment({"it": 9_999_999}, "it") == timedelta(seconds=9_999_999)
+    assert all(timestamps.moment({"it": f"10000000{unit}"}, "it") for unit in "smhdw")
+    assert refused(timestamps.moment, 10_000_000)
 
 
-@pytest.mark.parametrize("value", ["", "yesterday", "-1h", "20261121", "2026-13-01", "9" * 400 + "d"])
+@pytest.mark.parametrize("offset", ["Z", "z", "+01", "+0100", "-01:00", " Z"])
+def test_a_moment_may_need_an_offset(offset: str) -> None:
+    for time in ("2026-11-21T08:00", "2026-11-21 08:00:00.5"):
+        assert timestamps.moment({"it": time + offset}, "it", needs_offset=True)
+        assert "has no offset from UTC" in refused(timestamps.moment, time, needs_offset=True)
+    assert "has no offset from UTC" in refused(timestamps.moment, "2026-11-21", needs_offset=True)
+
+
+def test_whole_seconds() -> None:
+    assert [timestamps.whole_seconds({"it": value}, "it", -1) for value in (None, "-1", -1, "1.5m", 7, 0)] == [
+        *(None, -1, -1, 90, 7, 0)
+    ]
+    assert timestamps.whole_seconds({}, "it") is None
+    assert "must be a whole number of seconds" in refused(timestamps.whole_seconds, "1.5")
+    assert refused(timestamps.whole_seconds, True) and refused(timestamps.whole_seconds, -1)
+
+
+@pytest.mark.parametrize("value", ["", "yesterday", "-1h", "-5", "20261121", "2026-13-01", "9" * 400 + "d"])
 def test_moment_refuses_other_text_and_shows_both_formats(value: str) -> None:
     message = refused(timestamps.moment, value)
     assert "2026-11-21T08:00:00Z" in message
@@ -151,6 +177,23 @@ def test_parse_timestamp_refuses_other_text(text: str) -> None:
 @pytest.mark.parametrize("item", [{}, {"at": None}, {"at": ""}, {"at": 5}, {"at": []}, {"at": "yesterday"}])
 def test_a_field_without_a_timestamp(item: dict[str, object]) -> None:
     assert timestamps.timestamp_of(item, "at") is None
+    assert timestamps.is_never(item, "at") == (item.get("at", 5) in (None, ""))
+
+
+def test_times_before_the_service_began_stand_for_none() -> None:
+    for never in ("0001-01-01T00:00:00Z", "2000-01-01T00:00:00Z"):
+        assert timestamps.timestamp_of({"at": never}, "at") is None
+        assert timestamps.is_never({"at": never}, "at")
+    first = {"at": "2000-01-01T00:00:01Z"}
+    assert timestamps.timestamp_of(first, "at") == datetime(2000, 1, 1, 0, 0, 1, tzinfo=UTC)
+    assert timestamps.is_never(first, "at") is False
+
+
+def test_seconds_between_two_fields() -> None:
+    item = {"start": "2026-11-21T08:00:00Z", "end": "2026-11-21T08:01:00Z"}
+    assert timestamps.seconds_between(item, "start", "end") == 60
+    assert timestamps.seconds_between(item, "end", "start") == 0
+    assert timestamps.seconds_between(item, "start", "x") is timestamps.seconds_between(item, "x", "end") is None
 
 
 @pytest.mark.parametrize(
@@ -158,6 +201,7 @@ def test_a_field_without_a_timestamp(item: dict[str, object]) -> None:
     [
         ("90s", timedelta(seconds=90)),
         ("1.5h", timedelta(minutes=90)),
+        *(("5m", timedelta(minutes=5)), ("7d", timedelta(days=7)), ("2w", timedelta(days=14))),
         (" 0.25 ", timedelta(milliseconds=250)),
         ("-7", timedelta(seconds=-7)),
         (300, timedelta(minutes=5)),

@@ -24,7 +24,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._errors import (
 from ansible_collections.clouddb.control.plugins.module_utils._files import atomic_file
 from ansible_collections.clouddb.control.plugins.module_utils._files.secret_file import SecretFile
 from ansible_collections.clouddb.control.plugins.module_utils._http.errors import RequestFailed, Unauthorized
-from ansible_collections.clouddb.control.plugins.module_utils._http.session import Request
+from ansible_collections.clouddb.control.plugins.module_utils._http.message import Request
 from ansible_collections.clouddb.control.plugins.module_utils._options import NOT_CREATED_KEY_ID
 from ansible_collections.clouddb.control.plugins.modules import api_key, api_key_info
 from ansible_collections.clouddb.control.tests.unit.support.api_key_task import OLD_SECRET, ids, mode_of, one_key, task

@@ -19,8 +19,8 @@ from ansible_collections.clouddb.control.plugins.module_utils._http.errors impor
     ServiceUnreachable,
     Unauthorized,
 )
+from ansible_collections.clouddb.control.plugins.module_utils._http.message import Request
 from ansible_collections.clouddb.control.plugins.module_utils._http.response import Response
-from ansible_collections.clouddb.control.plugins.module_utils._http.session import Request
 from ansible_collections.clouddb.control.plugins.module_utils._policy.policy import REVOCABLE_KINDS
 from ansible_collections.clouddb.control.plugins.module_utils._policy.revocation import (
     COMPLIES,

@@ -412,3 +412,42 @@ def test_another_error_of_the_list_ends_the_task(sandbox: Sandbox, client: Clien
     sandbox.fault("status", status=403, method="GET", path=f"/projects/{SHOP}/operations", times=None)
     assert failing(client, "PATCH", **RENAME)["failure"]["status"] == 403
     assert [line.split()[0] for line in sandbox.sent()] == ["PATCH", "GET"]
+
+
+def test_without_waiting_a_response_that_lacks_the_name_is_followed_by_a_look_up(
+    sandbox: Sandbox, client: Client
+) -> None:
+    sandbox.fault("rewrite", omit=["branch.name"], method="POST")
+    created = task(client, "POST", wait=False, **PREVIEW)
+    assert (created["changed"], [created["object"]["id"]]) == (True, ids(sandbox))
+
+
+def test_a_branch_that_is_as_wanted_has_to_be_finished(sandbox: Sandbox, client: Client) -> None:
+    sandbox.plan((0, "running"), (2, "failed"), action="create_branch")
+    sandbox.api("POST", f"/{BRANCHES}", PREVIEW["body"])
+    assert failing(client, "PATCH", **{**PREVIEW, **ITEM})["failure"]["kind"] == "wait_failed"
+    assert number_of(sandbox, "PATCH") == 0
+
+
+def test_what_a_gateway_shows_at_the_path_of_a_branch_is_another_one(
+    sandbox: Sandbox, client: Client, branch: dict[str, Any]
+) -> None:
+    other = {"branch": {**branch, "id": "br-another-one-00000000", "name": "other"}}
+    sandbox.fault("status", status=200, method="GET", path=f"{BRANCHES}/{branch['id']}", body=other, times=None)
+    changed = task(client, "PATCH", **{**ITEM, "body": {"branch": {"protected": True}}})
+    assert (changed["changed"], changed["object"]["id"], changed["warnings"]) == (True, branch["id"], [])
+
+
+def test_what_fails_while_the_project_is_locked_is_no_part_of_the_request(
+    sandbox: Sandbox, client: Client, clock: FakeClock, branch: dict[str, Any]
+) -> None:
+    def fail() -> None:
+        sandbox.plan((0, "failed"), times=1, action="apply_config")
+        database = {"database": {"name": "orders", "owner_name": "clouddb_owner"}}
+        sandbox.api("POST", f"/{BRANCHES}/{branch['id']}/databases", database)
+        sandbox.advance(5)
+
+    sandbox.fault("status", status=423, method="PATCH")
+    during_first_pause(clock, fail)
+    changed = task(client, "PATCH", **ITEM, body={"branch": {"protected": True}})
+    assert (changed["changed"], changed["object"]["protected"], number_of(sandbox, "PATCH")) == (True, True, 2)

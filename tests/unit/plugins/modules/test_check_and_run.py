@@ -51,6 +51,7 @@ SCENARIOS: list[tuple[str, dict[str, Any], str | None]] = [
     ("dev, expiring", {**DEV, "protected": True}, "protected"),
     ("dev, expiring", {**DEV, "default": True}, "default"),
     ("dev, expiring", {**DEV, "name": "kid", "parent": "dev"}, "parent"),
+    ("dev", {**DEV, "name": "kid", "parent": "dev", "protected": True, "expires_at": "7d"}, "protected"),
     ("nothing", {**DEV, "name": "main", "expires_at": "7d"}, "expires_at"),
     ("nothing", {**DEV, "name": "main", "state": "absent"}, "refused"),
     *(
@@ -72,6 +73,7 @@ SCENARIOS: list[tuple[str, dict[str, Any], str | None]] = [
     ("dev", RESTORE, None),
     ("dev", {**RESTORE, "timestamp": "1s", "preserve_as": "dev-before"}, None),
     ("dev and backup", {**RESTORE, "preserve_as": "backup"}, "preserve_as"),
+    ("dev, protected", {**RESTORE, "preserve_as": "dev-before"}, "refused"),
     ("nothing", {"module": "project", "name": "new"}, None),
     ("nothing", {"module": "project", "name": "shop", "history_retention": "3d"}, None),
     ("nothing", {"module": "project", "name": "shop", "state": "absent"}, None),

@@ -180,3 +180,13 @@ def test_an_action_whose_response_is_lost_is_not_sent_again(sandbox: Sandbox, cl
     sandbox.fault("lost_answer", method="POST", path="*/restart")
     result = task(client, **DEV, state="restarted")
     assert (result["changed"], result["compute"]["current_state"], len(writes(sandbox))) == (True, "active", 3)
+
+
+def test_a_task_that_waits_twice_returns_the_operations_of_both_waits(
+    sandbox: Sandbox, client: Client, dev: str
+) -> None:
+    body = {"endpoint": {"branch_id": dev, "type": "read_only"}}
+    started = sandbox.api("POST", COMPUTES, body)["operations"]
+    changed = task(client, **REPLICA, max_cu=4)
+    ids = {each["id"] for each in changed["operations"]}
+    assert (changed["changed"], ids > {each["id"] for each in started}) == (True, True)

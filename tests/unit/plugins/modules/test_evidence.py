@@ -13,7 +13,7 @@ import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
-from ansible_collections.clouddb.control.plugins.module_utils._resources import waiting
+from ansible_collections.clouddb.control.plugins.module_utils._operations import waiting
 from ansible_collections.clouddb.control.tests.unit.support.api_request_task import task as api_request
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
 from ansible_collections.clouddb.control.tests.unit.support.resource_task import SHOP, failing, task, writes

@@ -33,7 +33,7 @@ def test_a_row_is_what_the_sandbox_serves(document: Described, name: str) -> Non
             [f"{request} has no description" for request in (f"GET {ITEM}", f"POST {LIST}", f"PATCH {ITEM}")],
         ),
         (BRANCH._replace(initial={"at": "parent_time"}), [f"POST {LIST} has no parent_time"]),
-        (BRANCH._replace(parts={"compute": {True: {"computes": []}}}), [f"POST {LIST} has no computes"]),
+        (BRANCH._replace(beside_wrapper={"compute": {True: {"computes": []}}}), [f"POST {LIST} has no computes"]),
         (BRANCH._replace(actions={"reset": Action("reset")}), [f"there is no POST {ITEM}/reset"]),
         (BRANCH._replace(actions={"restored": Action("restore")}), [f"POST {ITEM}/restore requires source_branch_id"]),
         (DATABASE._replace(changeable={}), [f"POST {ITEM}/databases requires owner_name"]),

@@ -13,10 +13,12 @@ import pytest
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._http.connection import Connection
 from ansible_collections.clouddb.control.plugins.module_utils._http.errors import NotFound, StatusError
+from ansible_collections.clouddb.control.plugins.module_utils._http.message import Request
 from ansible_collections.clouddb.control.plugins.module_utils._http.response import Response
-from ansible_collections.clouddb.control.plugins.module_utils._http.session import Request
 from ansible_collections.clouddb.control.plugins.modules import operation_info, project_info
 from ansible_collections.clouddb.control.tests.unit.support.module_main import defaults_of
+from ansible_collections.clouddb.control.tests.unit.support.resource_task import SHOP, task
+from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
 DEFAULT_LIMIT = 10
 
@@ -84,3 +86,16 @@ def test_requests(
     result = module.run({**defaults_of(module), **options}, client, False)
     assert len(result["projects" if module is project_info else "operations"]) == found
     assert client.sent == most
+
+
+class TestLongHistory:
+    """A branch without operations of its own, in a project that has many others since its creation"""
+
+    @pytest.fixture
+    def seed(self) -> dict[str, Any]:
+        of_others = [{"action": "apply_config", "age": "3d", "branch_id": "br-other"}] * 1_150
+        return {"projects": [{"id": SHOP, "name": "shop", "age": "9d", "operations": of_others}]}
+
+    def test_it_is_read_no_further_than_it_helps(self, sandbox: Sandbox, client: Client) -> None:
+        assert task(client, "branch", check_mode=True, name="main")["changed"] is False
+        assert sandbox.sent().count(f"GET /projects/{SHOP}/operations") == 10

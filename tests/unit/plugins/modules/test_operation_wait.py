@@ -13,8 +13,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._http.client impor
 from ansible_collections.clouddb.control.plugins.module_utils._http.connection import Connection
 from ansible_collections.clouddb.control.plugins.module_utils._http.errors import StatusError
 from ansible_collections.clouddb.control.plugins.module_utils._operations.status import ENDED
-from ansible_collections.clouddb.control.plugins.module_utils._operations.wait_failure import WaitFailed
-from ansible_collections.clouddb.control.plugins.module_utils._operations.wait_state import MAX_SECONDS_UNKNOWN
+from ansible_collections.clouddb.control.plugins.module_utils._operations.wait import MAX_SECONDS_UNKNOWN, WaitFailed
 from ansible_collections.clouddb.control.plugins.modules import operation_wait
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
 from ansible_collections.clouddb.control.tests.unit.support.module_main import defaults_of
@@ -148,7 +147,7 @@ def test_a_page_that_fails_does_not_begin_the_list_anew(sandbox: Sandbox, client
     sandbox.fault("page_limit", items=1, times=None)
     sandbox.fault("status", status=503, path=f"/projects/{BLOG}/operations", skip=1, times=3)
     task(client, project_id=BLOG, lookback=0.0)
-    assert [request["query"] for request in sandbox.requests()].count("limit=100") == 1
+    assert [request["query"] for request in sandbox.requests()].count("limit=1000") == 1
 
 
 @pytest.mark.parametrize(("name", "status"), [("fails", "failed"), ("breaks", "error"), ("cancelled", "cancelled")])

@@ -4,16 +4,12 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 from unittest.mock import ANY
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
+from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError, InvalidOption
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.modules import project_info
 from ansible_collections.clouddb.control.tests.unit.support.module_main import defaults_of
@@ -115,15 +111,8 @@ def test_fields_reduce_each_project(client: Client) -> None:
     assert result["warnings"] == []
 
 
-def test_a_task_without_errors_loads_no_more_than_it_needs() -> None:
-    """Each file takes about a millisecond, and those about failures take ten."""
-    root = next(
-        str(folder.parent) for folder in Path(__file__).absolute().parents if folder.name == "ansible_collections"
-    )
-    program = f"import sys, {project_info.__name__}; print(*sys.modules)"
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([root, *sys.path])}
-    done = subprocess.run(
-        [sys.executable, "-c", program], env=environment, stdout=subprocess.PIPE, text=True, check=True
-    )
-    own = {name.rpartition(".")[2] for name in done.stdout.split() if ".module_utils." in name and "clouddb" in name}
-    assert own.isdisjoint({"_timestamps", "failures"}) and len(own) <= 19
+def test_two_organizations_are_refused(sandbox: Sandbox, client: Client) -> None:
+    with pytest.raises(InvalidOption) as error:
+        task(client, org_id="org-a", query={"org_id": "org-b"})
+    assert (error.value.details["option"], sandbox.sent()) == ("query", [])
+    assert task(client, org_id="org-b", query={"org_id": "org-b"})["projects"]

@@ -4,16 +4,19 @@
 
 from __future__ import annotations
 
+import json
 from types import ModuleType
 from typing import Any
 
 import pytest
 
+from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
-from ansible_collections.clouddb.control.plugins.modules import branch, project
+from ansible_collections.clouddb.control.plugins.modules import branch, branch_restore, project
 from ansible_collections.clouddb.control.tests.unit.support.each_module import CHANGES, SHOP, name_of, of_every_module
 from ansible_collections.clouddb.control.tests.unit.support.module_main import defaults_of
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
+from clouddb_sandbox import rules
 
 YEAR_1 = "0001-01-01T00:00:00Z"
 TIMES = ("created_at", "updated_at")
@@ -43,9 +46,39 @@ SHAPES: dict[str, dict[str, Any]] = {
     # The document has 33 actions
     "actions beyond the contract": {"set": each("operation", "action", value="timeline_archive")},
     "slugs": {"set": {**each("branch", "slug", value="b"), **each("project", "slug", value="p")}},
+    # A new project, September 2025
+    "hosts with a cell": {"set": each("endpoint", "host", value="ep-1.c-2.us-west-2.aws.clouddb.example")},
+    # An answer to POST branches, October 2025
+    "numbers of databases": {"set": each("database", "id", value=4_294_967_296)},
     # An answer to DELETE of a project
     "no operations": {"method": "DELETE", "omit": ["operations"]},
     "empty bodies": {"method": "DELETE", "empty": True},
+}
+# What other clients of the service are tested with: kenchan0130/terraform-provider-neon, alchemy-run/distilled
+SECRET = "a-password-that-nobody-asked-for"
+USAGE = ("compute_time_seconds", "active_time_seconds", "written_data_bytes", "data_transfer_bytes", "cpu_used_sec")
+OPTIONAL_OF_BRANCH = ("parent_id", "parent_lsn", "parent_timestamp", "init_source", "last_reset_at", "creation_source")
+OPTIONAL_OF_COMPUTE = ("name", "last_active", "started_at", "suspended_at", "pooler_mode", "passwordless_access")
+SHAPES |= {
+    "passwords in lists of roles": {"method": "GET", "set": each("role", "password", value=SECRET)},
+    "keys without last_used_at": {"omit": ["*.last_used_at", "last_used_at"]},
+    "an empty pagination": {"method": "GET", "path": "*/branches", "set": {"pagination": {}}},
+    "lists without pagination": {"method": "GET", "omit": ["pagination"]},
+    "operations without a branch": {"omit": list(each("operation", "branch_id", "total_duration_ms", value=None))},
+    "few fields of branches": {"omit": list(each("branch", *OPTIONAL_OF_BRANCH, *USAGE, value=None))},
+    "few fields of computes": {"omit": list(each("endpoint", *OPTIONAL_OF_COMPUTE, value=None))},
+    "empty lists in the answer to POST": {
+        "method": "POST",
+        "set": {name: [] for name in ("operations", "roles", "databases", "endpoints", "connection_uris")},
+    },
+    "annotations beside branches": {
+        "set": {"annotation": {"object": {"type": "branch"}, "value": {}}, "annotations": {}}
+    },
+    "applications beside projects": {"set": {"unavailable_project_ids": [], "applications": {}, "integrations": {}}},
+    "settings that the service has filled": {
+        "set": each("project", "settings", value={"quota": {}, "allowed_ips": {"ips": ["0.0.0.0/0"]}, "hipaa": False})
+    },
+    "an address without a port": {"set": {"uri": "postgres://app:secret@db.clouddb.example/clouddb"}},
 }
 ANSWERS = {
     "rate_limit": {},
@@ -75,7 +108,9 @@ def test_a_recorded_shape(
     sandbox: Sandbox, client: Client, module: ModuleType, options: dict[str, Any], shape: str
 ) -> None:
     sandbox.fault("rewrite", times=None, **SHAPES[shape])
-    assert run(client, module, options)["changed"] == (name_of(module) in CHANGES)
+    result = run(client, module, options)
+    assert result["changed"] == (name_of(module) in CHANGES)
+    assert SECRET not in json.dumps(result)
 
 
 @of_every_module
@@ -85,6 +120,34 @@ def test_a_recorded_answer_is_ridden_out(
 ) -> None:
     sandbox.fault("recorded", answer=answer, **ANSWERS[answer])
     assert run(client, module, options)["changed"] == (name_of(module) in CHANGES)
+
+
+NOT_FOUND = ("no_route", "organization_key")
+
+
+@of_every_module
+@pytest.mark.parametrize("answer", ["plan", "not_in_plan", *NOT_FOUND])
+def test_a_recorded_refusal_is_reported_in_its_words(
+    sandbox: Sandbox, client: Client, module: ModuleType, options: dict[str, Any], answer: str
+) -> None:
+    sandbox.fault("recorded", answer=answer, times=None)
+    with pytest.raises(ClouddbError) as failed:
+        run(client, module, options)
+    # A project that is not found has a message of its own.
+    assert rules.ANSWERS[answer].message in str(failed.value) or (answer in NOT_FOUND and SHOP in str(failed.value))
+
+
+def test_a_parent_that_is_not_found_yet(sandbox: Sandbox, client: Client) -> None:
+    """After a restore from it, for half a minute. Nothing is created then."""
+    sandbox.api("POST", f"/projects/{SHOP}/branches", {"branch": {"name": "dev"}})
+    sandbox.advance(60)
+    sandbox.fault("hidden_source")
+    run(client, branch_restore, {"project": SHOP, "name": "dev"})
+    child = {"project": SHOP, "name": "child", "parent": "main"}
+    with pytest.raises(ClouddbError, match="branch not found"):
+        run(client, branch, child)
+    sandbox.advance(30)
+    assert run(client, branch, child)["changed"] is True
 
 
 DELETIONS = [

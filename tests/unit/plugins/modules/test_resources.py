@@ -224,6 +224,12 @@ class TestParents:
         sandbox.api("POST", "/projects", {"project": {"name": "shop"}})
         assert failing(client, **PREVIEW) == {"kind": "invalid_option", "option": "project"}
 
+    @pytest.mark.parametrize("name", ["tidy-fox-34567890", "quiet-sea-123456"])
+    def test_a_name_that_looks_like_an_id_is_a_name(self, sandbox: Sandbox, client: Client, name: str) -> None:
+        created = sandbox.api("POST", "/projects", {"project": {"name": name}})["project"]["id"]
+        sandbox.advance(60)
+        assert task(client, **{**PREVIEW, "project": name})["branch"]["project_id"] == created
+
     def test_one_that_an_incomplete_list_may_lack_is_an_error(self, sandbox: Sandbox, client: Client) -> None:
         sandbox.fault("unavailable_projects", ids=[SHOP], times=None)
         assert failing(client, **PREVIEW)["kind"] == "incomplete_list"
@@ -251,6 +257,12 @@ class TestRefusals:
         create_branch(sandbox, "child", parent_id=parent)
         create_branch(sandbox, "kept", protected=True)
         sandbox.advance(60)
+
+    def test_a_child_that_is_being_deleted_is_no_reason(self, sandbox: Sandbox, client: Client) -> None:
+        sandbox.fault("lingering_deletion", seconds=600)
+        task(client, module="branch", name="child", state="absent", wait=False)
+        planned = task(client, check_mode=True, module="branch", name="parent", state="absent")
+        assert (planned["changed"], planned["warnings"]) == (True, [])
 
     @pytest.mark.parametrize(("name", "reason"), [("main", "is the default"), ("kept", "is protected")])
     def test_check_mode_foresees_them(self, sandbox: Sandbox, client: Client, name: str, reason: str) -> None:

@@ -61,15 +61,15 @@ def after_first(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], Any]]
     """Lets somebody else act once, when the first branch has been deleted."""
 
     def arrange(act: Callable[[], Any]) -> None:
-        actions, reach = [act], sweep.reach
+        actions, run = [act], sweep.Engine.run
 
-        def reach_and_act(*arguments: Any) -> dict[str, Any]:
-            result = reach(*arguments)
+        def run_and_act(engine: sweep.Engine) -> dict[str, Any]:
+            result = run(engine)
             while actions:
                 actions.pop()()
             return result
 
-        monkeypatch.setattr(sweep, "reach", reach_and_act)
+        monkeypatch.setattr(sweep.Engine, "run", run_and_act)
 
     return arrange
 

@@ -37,6 +37,10 @@ def test_host_names_are_unique(projects: list[tuple[str, str]], names: list[str]
     assert list(result.values()) == names
 
 
+def test_the_id_is_a_name_even_if_it_is_not_preferred() -> None:
+    assert host_names([{"id": "a", "name": None}], ["name"], [], {}) == {"a": "a"}
+
+
 @pytest.mark.parametrize(
     "ids, hashes",
     [

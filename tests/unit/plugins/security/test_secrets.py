@@ -18,8 +18,8 @@ except ImportError:  # ansible-core up to 2.21
 
 from ansible_collections.clouddb.control.plugins.module_utils._http.connection import Connection
 from ansible_collections.clouddb.control.plugins.module_utils._http.errors import StatusError
+from ansible_collections.clouddb.control.plugins.module_utils._http.message import RawResponse, Request
 from ansible_collections.clouddb.control.plugins.module_utils._http.response import Response
-from ansible_collections.clouddb.control.plugins.module_utils._http.session import RawResponse, Request
 from ansible_collections.clouddb.control.plugins.module_utils._keys.keys import CreatedKey
 from ansible_collections.clouddb.control.plugins.module_utils._rotation.deployment import Found, NewKey
 from ansible_collections.clouddb.control.plugins.module_utils._secrets import encodings

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query
 
-from .. import branches, computes, connections, databases, limits, operations, roles
+from .. import branches, computes, connections, databases, limits, operations, recovery, roles
 from ..paths import BASE_PATH
 from ..request_models import BranchCreateRequest, BranchRestoreRequest, BranchUpdateRequest
 from ..response_models import (
@@ -18,6 +18,7 @@ from ..response_models import (
     BranchDetailsResponse,
     BranchListResponse,
     BranchOperationsResponse,
+    BranchRecoverResponse,
 )
 from .dependencies import (
     Cursor,
@@ -42,10 +43,11 @@ def list_branches(
     search: Annotated[str | None, Query(description="part of a branch's name or id")] = None,
     sort_by: Literal["name", "created_at", "updated_at"] = "updated_at",
     sort_order: Literal["asc", "desc"] = "desc",
+    include_deleted: Annotated[bool, Query(description="list deleted branches that can be recovered, too")] = False,
 ) -> BranchListResponse:
-    """Lists the branches of a project, by default the last updated first."""
+    """Lists the branches of a project, by default the last updated first. Deleted ones are at the end of the last page."""
     with sandbox.store.transaction() as tx:
-        return branches.list_page(
+        page = branches.list_page(
             tx,
             project_id,
             search=search,
@@ -54,6 +56,9 @@ def list_branches(
             cursor=cursor,
             limit=page_size(limit, page_limit),
         )
+        if include_deleted and page.pagination.next is None:
+            page.branches += recovery.list_branches(tx, project_id, search)
+        return page
 
 
 @router.post("", status_code=201, responses=error_responses(400, 404, 409, 422, 423), response_model_exclude_none=True)
@@ -126,7 +131,9 @@ def set_default_branch(sandbox: SandboxDependency, project_id: str, branch_id: s
 
 
 @router.delete("/{branch_id}", responses=deletion_responses(404, 422, 423), response_model_exclude_none=True)
-def delete_branch(sandbox: SandboxDependency, project_id: str, branch_id: str) -> BranchOperationsResponse:
+def delete_branch(
+    sandbox: SandboxDependency, project_id: str, branch_id: str, hard_delete: bool = False
+) -> BranchOperationsResponse:
     """Deletes a branch with its computes, databases and roles. The default branch and parents cannot be deleted."""
     with sandbox.store.transaction() as tx:
         branch = to_delete(branches.find(tx, project_id, branch_id))
@@ -135,4 +142,13 @@ def delete_branch(sandbox: SandboxDependency, project_id: str, branch_id: str) -
         started = [computes.suspend(tx, endpoint) for endpoint in computes.list_of_branch(tx, branch.id)]
         if tx.lingering and tx.lingering.operations_run:
             started.append(operations.start(tx, "delete_timeline", project_id=project_id, branch_id=branch.id))
-        return BranchOperationsResponse(branch=branches.delete(tx, branch), operations=started)
+        return BranchOperationsResponse(branch=branches.delete(tx, branch, is_hard=hard_delete), operations=started)
+
+
+@router.post("/{branch_id}/recover", responses=error_responses(404, 409, 422), response_model_exclude_none=True)
+def recover_branch(sandbox: SandboxDependency, project_id: str, branch_id: str) -> BranchRecoverResponse:
+    """Recovers a deleted branch. This starts no operations."""
+    with sandbox.store.transaction() as tx:
+        limits.require_room(tx, "branches", project_id)
+        branch = recovery.recover_branch(tx, project_id, branch_id)
+        return BranchRecoverResponse(branch=branch, endpoints=computes.list_of_branch(tx, branch.id))

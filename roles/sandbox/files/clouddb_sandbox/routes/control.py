@@ -12,7 +12,7 @@ from typing import Any
 from fastapi import APIRouter
 from pydantic import Field
 
-from .. import operation_plans
+from .. import operation_plans, platform_activity
 from ..clock import MAX_SPEED, format_timestamp
 from ..faults import Fault
 from ..limits import Limits
@@ -99,6 +99,7 @@ def list_operation_plans(sandbox: SandboxDependency) -> dict[str, Any]:
 @router.post("/operation_plans", status_code=201)
 def add_operation_plan(sandbox: SandboxDependency, body: OperationPlan) -> dict[str, Any]:
     with sandbox.store.transaction() as tx:
+        platform_activity.catch_up(tx)
         return operation_plans.add(tx, body)
 
 

@@ -44,7 +44,7 @@ def get_database(sandbox: SandboxDependency, project_id: str, branch_id: str, da
         return DatabaseResponse(database=databases.get(tx, branch.id, database_name))
 
 
-@router.patch("/{database_name}", responses=error_responses(400, 404, 409, 423), response_model_exclude_none=True)
+@router.patch("/{database_name}", responses=error_responses(400, 404, 409, 422, 423), response_model_exclude_none=True)
 def update_database(
     sandbox: SandboxDependency, project_id: str, branch_id: str, database_name: str, body: DatabaseUpdateRequest
 ) -> DatabaseOperationsResponse:

@@ -8,15 +8,15 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from .. import branches, computes, connections, databases, limits, operations, projects, roles
+from .. import branches, computes, connections, databases, limits, operations, projects, recovery, roles
 from ..paths import BASE_PATH
 from ..request_models import ProjectCreateRequest, ProjectUpdateRequest
 from ..response_models import (
     ProjectCreateResponse,
     ProjectListResponse,
     ProjectOperationsResponse,
+    ProjectRecoverResponse,
     ProjectResponse,
-    SnapshotListResponse,
 )
 from .dependencies import (
     Cursor,
@@ -42,6 +42,7 @@ def list_projects(
     cursor: Cursor = None,
     search: Annotated[str | None, Query(description="part of a project's name or id")] = None,
     org_id: Annotated[str | None, Query(pattern="^[a-z0-9-]{1,60}$")] = None,
+    recoverable: Annotated[bool, Query(description="list deleted projects that can be recovered")] = False,
 ) -> ProjectListResponse:
     """Returns the projects of the account, newest first."""
     with sandbox.store.transaction() as tx:
@@ -49,6 +50,7 @@ def list_projects(
             tx,
             search=search,
             org_id=org_id_of(key, org_id),
+            recoverable=recoverable,
             unavailable_ids=unavailable_ids,
             cursor=cursor,
             limit=page_size(limit, page_limit),
@@ -62,8 +64,7 @@ def create_project(sandbox: SandboxDependency, key: KeyScope, body: ProjectCreat
         limits.require_room(tx, "projects")
         projects.require_region(body.project.region_id)
         projects.require_organization(tx, body.project.org_id)
-        fields = body.project.model_dump(exclude={"branch"}, exclude_none=True)
-        project_id = projects.insert(tx, {**fields, "org_id": org_id_of(key, body.project.org_id)})
+        project_id = projects.insert(tx, {**body.project.columns(), "org_id": org_id_of(key, body.project.org_id)})
         branch = branches.insert_default(tx, project_id, body.project.branch)
         creation = branches.start_creation(tx, branch, "create_timeline")
         endpoint, start = computes.create(tx, branch)
@@ -116,9 +117,11 @@ def delete_project(sandbox: SandboxDependency, project_id: str) -> ProjectOperat
         return ProjectOperationsResponse(project=project, operations=[started])
 
 
-@router.get("/{project_id}/snapshots", responses=error_responses(404))
-def list_snapshots(sandbox: SandboxDependency, project_id: str) -> SnapshotListResponse:
-    """Lists the snapshots of a project: none."""
+@router.post("/{project_id}/recover", responses=error_responses(404, 422, 423), response_model_exclude_none=True)
+def recover_project(sandbox: SandboxDependency, project_id: str) -> ProjectRecoverResponse:
+    """Recovers a deleted project. This starts no operations."""
     with sandbox.store.transaction() as tx:
-        projects.get(tx, project_id)
-        return SnapshotListResponse()
+        operations.refuse_if_locked(tx, project_id)
+        limits.require_room(tx, "projects")
+        recovered = recovery.recover_project(tx, project_id)
+        return ProjectRecoverResponse(project=projects.get(tx, project_id), branches=recovered)

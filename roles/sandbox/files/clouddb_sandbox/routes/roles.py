@@ -7,9 +7,9 @@ A password is only in the responses to requests that create, reset or reveal it.
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+from fastapi import APIRouter, HTTPException
 
-from .. import branches, computes, limits, roles
+from .. import branches, computes, limits, projects, roles
 from ..paths import BASE_PATH
 from ..request_models import RoleCreateRequest
 from ..response_models import (
@@ -83,11 +83,13 @@ def reset_password(
         return RolePasswordOperationsResponse(role=role, operations=[computes.apply_config(tx, branch)])
 
 
-@router.get("/{role_name}/reveal_password", responses=error_responses(404))
+@router.get("/{role_name}/reveal_password", responses=error_responses(404, 412))
 def reveal_password(
     sandbox: SandboxDependency, project_id: str, branch_id: str, role_name: str
 ) -> RolePasswordResponse:
     """Returns a role's password."""
     with sandbox.store.transaction() as tx:
         branch = branches.get(tx, project_id, branch_id)
+        if not projects.get(tx, project_id).store_passwords:
+            raise HTTPException(412, f"the passwords of project {project_id} are not stored")
         return RolePasswordResponse(password=roles.get(tx, branch.id, role_name).password)

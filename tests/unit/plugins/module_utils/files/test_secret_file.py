@@ -27,9 +27,9 @@ from ansible_collections.clouddb.control.plugins.module_utils._files.atomic_file
     resolve_directory,
     temporary_file,
 )
+from ansible_collections.clouddb.control.plugins.module_utils._files.dest import MAX_SIZE
 from ansible_collections.clouddb.control.plugins.module_utils._files.secret_file import (
     LOCK_TIMEOUT,
-    MAX_SIZE,
     FileAttributes,
     SecretFile,
     dest_from,

@@ -18,7 +18,8 @@ from ansible_collections.clouddb.control.plugins.module_utils._http.attempt impo
 from ansible_collections.clouddb.control.plugins.module_utils._http.connection import Connection
 from ansible_collections.clouddb.control.plugins.module_utils._http.errors import ServiceUnreachable, StatusError
 from ansible_collections.clouddb.control.plugins.module_utils._http.failures import status_error, unreachable_error
-from ansible_collections.clouddb.control.plugins.module_utils._http.session import BodyError, RawResponse, Request
+from ansible_collections.clouddb.control.plugins.module_utils._http.message import RawResponse, Request
+from ansible_collections.clouddb.control.plugins.module_utils._http.session import BodyError
 from ansible_collections.clouddb.control.plugins.module_utils._secrets import Masker
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
 

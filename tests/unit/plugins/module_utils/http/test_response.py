@@ -18,9 +18,9 @@ from ansible_collections.clouddb.control.plugins.module_utils._http.errors impor
     StatusError,
     UnexpectedResponse,
 )
+from ansible_collections.clouddb.control.plugins.module_utils._http.message import Request
 from ansible_collections.clouddb.control.plugins.module_utils._http.pages import pages
 from ansible_collections.clouddb.control.plugins.module_utils._http.response import Response
-from ansible_collections.clouddb.control.plugins.module_utils._http.session import Request
 from ansible_collections.clouddb.control.tests.unit.support.environment import clear_environment
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import Scripted, Serve, page, scripted
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import (

@@ -16,8 +16,8 @@ from ansible_collections.clouddb.control.plugins.module_utils._http.errors impor
     StatusError,
     UnexpectedResponse,
 )
+from ansible_collections.clouddb.control.plugins.module_utils._http.message import Request
 from ansible_collections.clouddb.control.plugins.module_utils._http.response import Response
-from ansible_collections.clouddb.control.plugins.module_utils._http.session import Request
 from ansible_collections.clouddb.control.plugins.module_utils._operations.operations import (
     Selection,
     count_operations,
@@ -27,10 +27,10 @@ from ansible_collections.clouddb.control.plugins.module_utils._operations.operat
     map_account,
     map_projects,
     newest_first,
+    poll_operations,
     summary,
     summed,
 )
-from ansible_collections.clouddb.control.plugins.module_utils._operations.poll import poll_operations
 from ansible_collections.clouddb.control.plugins.module_utils._projects import Filters, checked_query, list_projects
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EPOCH
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import Scripted, Serve, page

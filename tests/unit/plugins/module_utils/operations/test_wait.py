@@ -15,26 +15,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.clouddb.control.plugins.module_utils._http.errors import ServiceUnreachable, StatusError
-from ansible_collections.clouddb.control.plugins.module_utils._http.session import Request
+from ansible_collections.clouddb.control.plugins.module_utils._http.message import Request
 from ansible_collections.clouddb.control.plugins.module_utils._operations import progress as progress_file
+from ansible_collections.clouddb.control.plugins.module_utils._operations.operations import OperationRef
 from ansible_collections.clouddb.control.plugins.module_utils._operations.status import FAILED, SUCCEEDED
 from ansible_collections.clouddb.control.plugins.module_utils._operations.wait import (
     LAST_POLL_SECONDS,
-    Limits,
+    UnfinishedOperations,
     Wait,
+    WaitFailed,
+    WaitOptions,
     poll_interval,
 )
-from ansible_collections.clouddb.control.plugins.module_utils._operations.wait_failure import (
-    WaitFailed,
-    operations_failed,
-    timed_out,
-)
-from ansible_collections.clouddb.control.plugins.module_utils._operations.wait_state import (
-    OperationRef,
-    UnfinishedOperations,
-    WaitState,
-)
-from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
 from ansible_collections.clouddb.control.tests.unit.support.progress import Progress
 from ansible_collections.clouddb.control.tests.unit.support.simulated_operations import (
     OperationsClient,
@@ -42,7 +34,7 @@ from ansible_collections.clouddb.control.tests.unit.support.simulated_operations
     SimulatedOperations,
 )
 
-LIMITS = Limits(timeout=60.0, interval=5.0, failed_grace=0.0, workers=4)
+OPTIONS = WaitOptions(timeout=60.0, interval=5.0, failed_grace=0.0, workers=4)
 
 
 BeforeRequest = Callable[[SimulatedOperations, str], None]
@@ -93,9 +85,9 @@ def wait_for(
 ) -> dict[str, Any]:
     """The result of a wait that begins now and whose requests take C(seconds)."""
     client = OperationsClient(account, seconds)
-    given = LIMITS._replace(**limits)
+    given = OPTIONS._replace(**limits)
     operations, unlisted = ((), wanted) if isinstance(wanted, UnfinishedOperations) else (wanted, None)
-    return Wait(client, given, WaitState(client.clock, given.timeout, operations, unlisted)).run()
+    return Wait(client, given, operations, unlisted).run()
 
 
 def failing(
@@ -135,7 +127,7 @@ def test_the_last_poll_is_at_the_deadline(timeout: float, interval: float) -> No
 
 
 @pytest.mark.parametrize(
-    ("retry_after", "pauses"), [(25.0, [25, 25, 10]), (0.001, [0.2, 0.2, 0.2])], ids=["longer", "shorter"]
+    ("retry_after", "pauses"), [(25.0, [25, 25, 10]), (0.001, [0.5, 0.625, 0.78125])], ids=["longer", "shorter"]
 )
 def test_retry_after_can_only_lengthen_an_interval(retry_after: float, pauses: list[float]) -> None:
     account, refs = account_with(before_request=lambda account, path: refuse(path, retry_after))
@@ -202,16 +194,16 @@ def test_an_operation_that_is_deleted_during_the_wait_aborts_it() -> None:
 
 def test_other_threads_may_record_operations_while_a_404_is_classified() -> None:
     refs = [OperationRef("proj-1", f"op-{number}") for number in range(3)]
-    state = WaitState(FakeClock().clock, 60.0, refs)
-    state.record(refs[0], {"id": "op-0", "status": "running"})
+    wait = Wait(OperationsClient(SimulatedOperations()), OPTIONS, refs)
+    wait.record(refs[0], {"id": "op-0", "status": "running"})
 
     class Path(str):
         def endswith(self, *suffix: Any) -> bool:
-            state.record(refs[1], {"id": "op-1", "status": "running"})
+            wait.record(refs[1], {"id": "op-1", "status": "running"})
             return super().endswith(*suffix)
 
-    assert state.may_be_unknown(Path("/projects/proj-1/operations/op-2"))
-    assert not state.may_be_unknown(Path("/projects/proj-1/operations/op-1"))
+    assert wait.may_be_unknown(Path("/projects/proj-1/operations/op-2"))
+    assert not wait.may_be_unknown(Path("/projects/proj-1/operations/op-1"))
 
 
 # The lines for the action plugin
@@ -269,14 +261,14 @@ def test_values_of_the_service_cannot_control_the_terminal(progress: Progress) -
 UNAVAILABLE = StatusError("The service responded 503", Request("GET", "/x", "r"), 1, 503)
 
 
-def state_of(*statuses: str | None, **fields: Any) -> WaitState:
+def wait_of(*statuses: str | None, **fields: Any) -> Wait:
     """A wait of a minute for operations with these statuses (None: not polled)."""
     refs = [OperationRef("shop", f"op-{number}") for number in range(1, len(statuses) + 1)]
-    state = WaitState(FakeClock().clock, 60.0, refs)
+    wait = Wait(OperationsClient(SimulatedOperations()), OPTIONS, refs)
     for ref, status in zip(refs, statuses):
         if status:
-            state.record(ref, {"id": ref.id, "status": status, **fields})
-    return state
+            wait.record(ref, {"id": ref.id, "status": status, **fields})
+    return wait
 
 
 @pytest.mark.parametrize(
@@ -291,16 +283,16 @@ def state_of(*statuses: str | None, **fields: Any) -> WaitState:
     ],
 )
 def test_description_of_an_operation(operation: dict[str, Any], text: str) -> None:
-    state = state_of("failed", **operation)
-    assert str(operations_failed(state, state.failed(0))) == f"1 of 1 operation failed: {text}."
+    wait = wait_of("failed", **operation)
+    assert str(wait.operations_failed(wait.failed(0))) == f"1 of 1 operation failed: {text}."
 
 
 @pytest.mark.parametrize(
     "number, last", [(20, "operation op-20 of shop is failed."), (21, "and 1 more (see operations).")]
 )
 def test_twenty_operations_are_described(number: int, last: str) -> None:
-    state = state_of(*["failed"] * number)
-    texts = str(operations_failed(state, state.failed(0))).split("; ")
+    wait = wait_of(*["failed"] * number)
+    texts = str(wait.operations_failed(wait.failed(0))).split("; ")
     assert (texts[0], texts[-1]) == (
         f"{number} of {number} operations failed: operation op-1 of shop is failed",
         last,
@@ -332,18 +324,16 @@ def test_twenty_operations_are_described(number: int, last: str) -> None:
     ],
 )
 def test_message_at_the_deadline(statuses: list[str | None], error: StatusError | None, message: str) -> None:
-    failure = timed_out(state_of(*statuses), error, 60.0)
+    failure = wait_of(*statuses).timed_out(error)
     assert str(failure) == f"Timed out after 60 s{message}"
     assert failure.kind == (error.kind if error else "wait_failed")
 
 
 def test_operations_that_were_never_listed() -> None:
-    state = WaitState(FakeClock().clock, 60.0, (), UnfinishedOperations("shop", 0.0))
+    wait = Wait(OperationsClient(SimulatedOperations()), OPTIONS, (), UnfinishedOperations("shop", 0.0))
     message = "Timed out after 60 s before the unfinished operations of shop could be listed."
-    assert str(timed_out(state, None, 60.0)) == message
-    assert (
-        str(timed_out(state, UNAVAILABLE, 60.0)) == f"{message} The last poll met an error: The service responded 503."
-    )
+    assert str(wait.timed_out(None)) == message
+    assert str(wait.timed_out(UNAVAILABLE)) == f"{message} The last poll met an error: The service responded 503."
 
 
 # The result agrees with what happens to the operations, whatever requests fail, and the deadline holds
@@ -411,10 +401,9 @@ def test_result_agrees_with_the_operations(
     account = account_of(operations, failing)
     client = OperationsClient(account, LATENCY)
     refs = [OperationRef(plan.project, plan.operation.id) for plan in operations]
-    state = WaitState(client.clock, timeout, refs)
     failure: WaitFailed | None = None
     try:
-        result = Wait(client, Limits(timeout, INTERVAL, failed_grace), state).run()
+        result = Wait(client, WaitOptions(timeout, INTERVAL, failed_grace), refs).run()
     except WaitFailed as error:
         result, failure = error.result, error
     end = account.clock.elapsed

@@ -10,7 +10,7 @@ import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption
 from ansible_collections.clouddb.control.plugins.module_utils._resources.goal import Goal, fill
-from ansible_collections.clouddb.control.plugins.module_utils._resources.request_options import goal_from, parse_path
+from ansible_collections.clouddb.control.plugins.module_utils._resources.request import goal_from, parse_path
 from ansible_collections.clouddb.control.plugins.modules import api_request
 from ansible_collections.clouddb.control.tests.unit.support.module_main import defaults_of
 
@@ -26,7 +26,7 @@ def plan(method: str, check_mode: bool = False, **options: Any) -> Goal:
 @pytest.mark.parametrize("method", ["POST", "PATCH", "DELETE"])
 def test_only_statuses_that_tell_whether_the_service_has_acted(method: str) -> None:
     for status in (200, 299, 404, 423):
-        assert plan(method, status_code=[status]).first.accept == {status}
+        assert plan(method, status_code=[status]).first_request.accept == {status}
     for status in (300, 408, 500, 503, 504):
         with pytest.raises(InvalidOption) as error:
             plan(method, status_code=[200, status])

@@ -9,16 +9,17 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils._resources.compare import changed_fields, contains
 from ansible_collections.clouddb.control.plugins.module_utils._resources.state import (
     ABSENT,
     BROKEN,
     DELETING,
     PRESENT,
     UNFINISHED,
+    changed_fields,
+    contains,
     is_about,
-    judge,
     own_state,
+    state_and_reasons,
 )
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EPOCH
 
@@ -112,7 +113,7 @@ def test_state_by_its_own_fields(fields: dict[str, Any], state: str) -> None:
 def test_state_by_its_operations(
     resource: dict[str, Any], about: list[dict[str, Any]], state: str, awaited: list[str]
 ) -> None:
-    judged, operations = judge(resource, about, EPOCH)
+    judged, operations = state_and_reasons(resource, about, EPOCH)
     assert (judged, [each["action"] for each in operations]) == (state, awaited)
 
 
@@ -122,7 +123,7 @@ def test_operations_since_the_request_are_awaited_also_if_they_have_ended() -> N
         operation("start_compute", "finished", 2),
         operation("x", "failed", 9),
     ]
-    assert judge(BRANCH, about, EPOCH, EPOCH - timedelta(minutes=3)) == (UNFINISHED, about[:2])
+    assert state_and_reasons(BRANCH, about, EPOCH, EPOCH - timedelta(minutes=3)) == (UNFINISHED, about[:2])
 
 
 @pytest.mark.parametrize(

@@ -16,10 +16,9 @@ from ansible_collections.clouddb.control.plugins.module_utils._rotation.confirma
     Run,
     confirmations_from,
     current_confirmations,
-    id_of_list,
-    keys_with_ids,
     run_from,
 )
+from ansible_collections.clouddb.control.plugins.module_utils._rotation.host_lists import id_of_list, keys_with_ids
 from ansible_collections.clouddb.control.plugins.module_utils._rotation.record import KnownKey, checksum, checksum_of
 from ansible_collections.clouddb.control.plugins.module_utils._timestamps import parse_timestamp
 from ansible_collections.clouddb.control.plugins.modules import api_key_rotation

@@ -11,7 +11,7 @@ from typing import Any, Callable
 from unittest import mock
 
 from ansible_collections.clouddb.control.plugins.module_utils._http.errors import NotFound, StatusError, Unauthorized
-from ansible_collections.clouddb.control.plugins.module_utils._http.session import Request
+from ansible_collections.clouddb.control.plugins.module_utils._http.message import Request
 from ansible_collections.clouddb.control.tests.unit.support.simulated_operations import (
     EventList,
     SimulatedOperation,

@@ -1,6 +1,9 @@
 # Copyright (c) clouddb.control contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The options of api_request: which are refused, and the goal that they describe. Keeps P2, P3, P8, P9 and P11."""
+"""The requests of api_request: which options are refused, the goal that they describe, and its GET requests.
+
+Keeps P1, P2, P3, P8, P9 and P11.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,14 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .._errors import InvalidOption
-from .._http.client import SUCCESS
-from .._http.session import REFUSED
-from .._lists import similar
+from .._errors import InvalidOption, Result, will_fail
+from .._http.client import SUCCESS, Client
+from .._http.errors import NotFound
+from .._http.message import REFUSED
+from .._http.pages import first_page
+from .._http.response import Response
+from .._lists import list_resources, similar
 from .._options import as_text, query_parameters
-from .compare import contains, fields_of, has_values, selects
 from .goal import (
     CHANGE,
     CREATE,
@@ -23,9 +28,16 @@ from .goal import (
     Find,
     Goal,
     ResourceRequest,
+    fields_of,
+    fill,
+    has_values,
     is_complete,
     placeholders,
+    selects,
 )
+from .lookup import find_resource, require_array, select
+from .state import ABSENT, Observation, contains
+from .task import no_match, result_of
 
 INTENTS = {"GET": READ, "POST": CREATE, "PATCH": CHANGE, "PUT": CHANGE, "DELETE": DELETE}
 # What a path must not begin with or contain, and why.
@@ -149,3 +161,71 @@ def parse_path(option: str, text: str, allow_missing: bool = False) -> tuple[str
     if not allow_missing and not is_complete(segments):
         raise InvalidOption(option, f"'{text}' has an empty segment. A variable in it probably has no value.")
     return segments
+
+
+# GET requests
+
+
+def read(client: Client, goal: Goal, all_pages: bool, check_mode: bool) -> Result:
+    """The result of a GET request. In check mode, a resource that only an earlier task would create is a warning.
+
+    Raises what Client raises, and ClouddbError.
+    """
+    request, find = goal.first_request, goal.find
+    has_all_values = is_complete(request.segments) and has_values(request.query) and (not find or find.has_all_values)
+    if check_mode and not has_all_values:
+        unknown = "because a value in it is not known. An earlier task would create the resource."
+        return result_of(warnings=[f"{request.line} was not sent, {unknown}"])
+    if not placeholders(request.segments):
+        return _get(client, goal, request, find, all_pages, check_mode)
+    found, warnings = find_resource(client, goal)
+    if found:
+        by_id = request._replace(segments=fill(request.segments, found))
+        return {**_get(client, goal, by_id, None, all_pages, check_mode=False), "object": found}
+    if check_mode:
+        return result_of(warnings=[*warnings, will_fail(f"No resource matches {goal.selector}")])
+    raise no_match(goal, Observation(ABSENT, None, [], warnings))
+
+
+def _get(
+    client: Client, goal: Goal, request: ResourceRequest, find: Find | None, all_pages: bool, check_mode: bool
+) -> Result:
+    """The result of a GET request for a list, or for a path without placeholders."""
+    if find:
+        request = request._replace(segments=find.segments, query={**request.query, **find.query})
+    try:
+        if find or all_pages:
+            response = first_page(client, *request.segments, query=request.query, accept=request.accept)
+        else:
+            response = client.request("GET", request.segments, request.query, accept=request.accept)
+    except NotFound as error:
+        if not check_mode:
+            raise
+        return result_of(warnings=[f"{error} In check mode, an earlier task might create the resource."])
+    if (find or all_pages) and response.status in SUCCESS:
+        return _read_list(client, goal, request, find, response)
+    shown = request.resource_in(response.json)
+    return result_of(shown, shown, json=response.json, status=response.status)
+
+
+def _read_list(client: Client, goal: Goal, request: ResourceRequest, find: Find | None, first: Response) -> Result:
+    field = find.field if find else _array_in(first, request.segments[-1])
+    require_array(first, field)
+    listed = list_resources(client, request.segments, field, request.query, first)
+    rest = {name: value for name, value in first.json.items() if name != "pagination"} if field else {}
+    if "unavailable_project_ids" in rest:
+        rest["unavailable_project_ids"] = listed.unavailable_ids
+    found, warnings = select(listed, [find.match], goal) if find and find.match else (None, [])
+    json = {**rest, field: listed.items} if field else listed.items
+    return result_of(found, found, json=json, status=first.status, warnings=warnings + listed.warnings)
+
+
+def _array_in(response: Response, name: str) -> str | None:
+    """The field of the list: the array of this name, or the only one; None if the response itself is it. Raises UnexpectedResponse."""
+    if isinstance(response.json, list):
+        return None
+    arrays = [field for field, value in response.object().items() if isinstance(value, list)]
+    if name in arrays or len(arrays) != 1:
+        # If there is no array of this name, the error says which there are.
+        return name
+    return arrays[0]

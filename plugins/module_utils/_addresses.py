@@ -1,6 +1,6 @@
 # Copyright (c) clouddb.control contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The address of a database, as the service returns it, taken apart. Keeps P3, P5, P9 and P11."""
+"""The addresses of databases, as the service returns them, taken apart. Keeps P3, P5, P9 and P11."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from .._errors import InvalidOption
-from .._http.client import Client
-from .._http.errors import NotFound
-from .._http.response import Response
-from .._lists import ResourceNotFound, list_resources, there_is_no
-from .._options import NOT_CREATED_ID
-from .._projects import branch_id_from, project_id_from
-from .kinds import COMPUTE
-from .lookup import label_of
-from .state import ABSENT, DELETING, own_state
+from ._errors import InvalidOption
+from ._http.client import Client
+from ._http.errors import NotFound
+from ._http.response import Response
+from ._lists import ResourceNotFound, list_resources, there_is_no
+from ._options import NOT_CREATED_ID
+from ._projects import branch_id_from, project_id_from
+from ._resources.kinds import COMPUTE
+from ._untrusted import displayable
 
 SCHEMES = ("postgres", "postgresql")
 # In characters. Percent-encoded, it is still a file that can be read again.
@@ -86,6 +85,8 @@ def _require_parts(params: Mapping[str, Any], client: Client, branch: Sequence[s
 
 
 def _computes(client: Client, branch: Sequence[str], kind: str) -> list[dict[str, Any]]:
+    from ._resources.state import ABSENT, DELETING, own_state  # a fifth of the files, which few tasks need
+
     listed = list_resources(client, (*branch, COMPUTE.plural), COMPUTE.plural).items
     return [each for each in listed if each.get("type") == kind and own_state(each) not in (ABSENT, DELETING)]
 
@@ -97,7 +98,7 @@ def _read_replica(client: Client, branch: Sequence[str]) -> str:
         problem = "read_only: the branch has no compute of type read_only. Create one with the module compute."
         raise ResourceNotFound(problem, {"option": "read_only"})
     if len(found) > 1:
-        ids = ", ".join(map(label_of, found))
+        ids = ", ".join(displayable(each["id"], 100) for each in found)
         problem = (
             f"the branch has several computes of type read_only: {ids}. Delete all but one with the module compute."
         )

@@ -11,14 +11,9 @@ from .._clock import Deadline
 from .._errors import ClouddbError
 from .._http.client import Client
 from .._http.errors import StatusError
-from .._operations.operations import Operation
-from .._operations.progress import Progress
-from .._operations.wait import LAST_POLL_SECONDS, Limits, Wait, poll_interval
-from .._operations.wait_failure import WaitFailed
-from .._operations.wait_state import UnfinishedOperations, WaitState
-from .goal import project_in_path
-from .lookup import MAX_NAMED
-from .state import LOOKBACK
+from .operations import LOOKBACK, MAX_NAMED, Operation, project_in_path
+from .progress import Progress
+from .wait import LAST_POLL_SECONDS, UnfinishedOperations, Wait, WaitFailed, WaitOptions, poll_interval
 
 
 class Waiting:
@@ -27,12 +22,12 @@ class Waiting:
     C(lock_timeout) bounds the wait for a locked project; None: the timeout does.
     """
 
-    def __init__(self, client: Client, limits: Limits, lock_timeout: float | None = None) -> None:
-        self._client, self._limits, self._lock_timeout = client, limits, lock_timeout
+    def __init__(self, client: Client, options: WaitOptions, lock_timeout: float | None = None) -> None:
+        self._client, self._options, self._lock_timeout = client, options, lock_timeout
         self._started = client.clock.monotonic()
-        self.timeout = limits.timeout
+        self.timeout = options.timeout
         # By the monotonic clock.
-        self._deadline = self._started + limits.timeout
+        self._deadline = self._started + options.timeout
         self._lock_deadline: float | None = None
         # Until the first wait, an error that may pass is retried by api_retries only.
         self._has_begun = False
@@ -72,33 +67,36 @@ class Waiting:
 
     def pause(self, longest: float, shortest: float = 0.0) -> None:
         """Pause before the next observation or attempt."""
+        interval = poll_interval(self._pauses, self._options.interval)
         self._pauses += 1
-        interval = poll_interval(self._pauses, self._limits.interval)
         self._client.clock.sleep(max(0.0, min(max(interval, shortest), longest)))
         self._progress.report()
 
-    def wait_for(self, operations: Iterable[Operation], accepts_failure: bool, accepts_gone: bool) -> WaitState:
+    def wait_for(self, operations: Iterable[Operation], accepts_failure: bool, accepts_gone: bool) -> Wait:
         """Wait until these operations have succeeded or, with C(accepts_failure), ended. Raises WaitFailed.
 
         With C(accepts_gone), their project may be deleted meanwhile.
         """
-        state = WaitState(self._client.clock, max(0.0, self.seconds_left()), accepts_failure=accepts_failure)
+        wait = self._wait(max(0.0, self.seconds_left()), accepts_failure)
         for operation in {operation["id"]: operation for operation in operations}.values():
-            state.expect(operation)
-        self._run(state, accepts_gone)
-        return state
+            wait.expect(operation)
+        self._run(wait, accepts_gone)
+        return wait
 
-    def _run(self, state: WaitState, accepts_gone: bool = True) -> None:
+    def _wait(self, seconds: float, accepts_failure: bool, unlisted: UnfinishedOperations | None = None) -> Wait:
+        return Wait(self._client, self._options, (), unlisted, seconds, accepts_failure, self._progress)
+
+    def _run(self, wait: Wait, accepts_gone: bool = True) -> None:
         try:
-            Wait(self._client, self._limits, state, self._progress).run()
+            wait.run()
         except WaitFailed as failure:
             is_gone = accepts_gone and failure.kind == "not_found"
             # At the deadline of a wait for others' operations, the request is sent once more.
-            is_over = state.accepts_failure and state.remaining() <= 0
+            is_over = wait.accepts_failure and wait.remaining() <= 0
             if not (is_gone or is_over):
                 raise
         finally:
-            self.polls += state.polls
+            self.polls += wait.polls
 
     def wait_until_unlocked(self, error: StatusError, may_have_acted: bool) -> None:
         """Wait for the unfinished operations of the project that C(error) is about. Raises ClouddbError and WaitFailed.
@@ -125,10 +123,10 @@ class Waiting:
             raise _locked(error, option, seconds, self._locking, may_have_acted)
         if project_id := project_in_path(error.details["path"].split("/")[1:]):
             unlisted = UnfinishedOperations(project_id, LOOKBACK.total_seconds())
-            state = WaitState(clock, remaining, (), unlisted, accepts_failure=True)
-            self._run(state)
-            self._locking = [ref.id for ref in state.awaited()]
-            if state.operations:
+            wait = self._wait(remaining, True, unlisted)
+            self._run(wait)
+            self._locking = [ref.id for ref in wait.awaited()]
+            if wait.operations:
                 return
         self.pause(lock_deadline - clock.monotonic(), shortest=error.retry_after or 0.0)
 
