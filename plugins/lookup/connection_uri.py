@@ -58,7 +58,7 @@ EXAMPLES = r"""
     dest: /etc/myapp/application.conf
     mode: "0600"
   vars:
-    database_url: "{{ lookup('clouddb.control.connection_uri', project='shop', branch='staging', database='orders') }}"
+    database_url: "{{ lookup('clouddb.control.connection_uri', project='shop', branch='dev', database='orders') }}"
   no_log: true # needed before ansible-core 2.22
 """
 

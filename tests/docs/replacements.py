@@ -66,7 +66,7 @@ NOT_RUN = {
     ): "It shows a line of -vvv.",
     (
         "architecture",
-        "playbook task            inventory source      rulebook          role account_report",
+        "playbook task            inventory, variable   rulebook          role account_report",
     ): "It shows the layers.",
 }
 
