@@ -162,9 +162,7 @@ from datetime import date
 from types import MappingProxyType
 from typing import Any
 
-from ansible.errors import AnsibleFilterError
 from ansible.utils.display import Display
-from ansible.utils.unsafe_proxy import wrap_var
 
 from ..module_utils._errors import InvalidOption
 from ..module_utils._options import integer
@@ -175,6 +173,7 @@ from ..plugin_utils._report.metrics import metrics_text
 from ..plugin_utils._report.page import attention, report_page, summary
 from ..plugin_utils._report.text import duration_text
 from ..plugin_utils._report.usage import checked_limits
+from ..plugin_utils._versions import FilterFailed, inert
 
 MAX_CLOCK_DIFFERENCE_SECONDS = 300
 
@@ -207,9 +206,9 @@ def account_report(
         page = report_page(facts, most_timelines, most_rows, str(project_url))
         lines = [summary(facts), *(text for _section, text in attention(facts))]
         _warn_of_clock(clock_difference)
-        return wrap_var({"facts": facts, "summary": lines, "page": page, "metrics": metrics})
+        return inert({"facts": facts, "summary": lines, "page": page, "metrics": metrics})
     except (InvalidOption, *INVALID_INPUT) as error:
-        raise AnsibleFilterError(f"account_report: {displayable(error)}") from error
+        raise FilterFailed(f"account_report: {displayable(error)}") from error
 
 
 def _warn_of_clock(difference: float) -> None:

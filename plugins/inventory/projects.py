@@ -142,7 +142,6 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, Callable
 
-import ansible.template
 import jinja2
 from ansible import constants
 from ansible.errors import AnsibleError, AnsibleParserError
@@ -150,20 +149,6 @@ from ansible.inventory.data import InventoryData
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.parsing.dataloader import DataLoader
 from ansible.plugins.inventory import BaseInventoryPlugin, Cacheable, Constructable
-
-if hasattr(ansible.template, "trust_as_template"):  # ansible-core 2.19 and later
-
-    def _inert(value: Any) -> Any:
-        """The value: only a text that is marked as trusted is a template."""
-        return value
-
-else:
-    from ansible.utils.unsafe_proxy import wrap_var as _inert  # type: ignore[no-redef]
-
-try:
-    from ansible.module_utils.secrets import register_secrets
-except ImportError:  # ansible-core up to 2.21
-    register_secrets = None
 
 from ..module_utils._errors import ClouddbError, InvalidOption, sentence
 from ..module_utils._http.client import MAX_WORKERS, Client
@@ -177,6 +162,7 @@ from ..module_utils._projects import Filters, checked_filters, checked_query, li
 from ..module_utils._secrets import encodings
 from ..module_utils._untrusted import MAX_MESSAGE_LENGTH, displayable, is_id
 from ..plugin_utils._host_names import LOCAL_NAMES, host_names
+from ..plugin_utils._versions import inert, register_secrets
 
 GROUP = "clouddb_projects"
 # Names of host variables; those that begin with ansible_ would change how Ansible connects.
@@ -332,7 +318,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
                 displayable(f"Fields of projects that cannot be host variables are left out: {', '.join(left_out)}.")
             )
         return {
-            project["id"]: {names[field]: _inert(value) for field, value in project.items() if field not in left_out}
+            project["id"]: {names[field]: inert(value) for field, value in project.items() if field not in left_out}
             for project in projects
         }
 
@@ -342,7 +328,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         Ansible requires text for the name of a group, so numbers and booleans are text there.
         """
         value = super()._compose(*args, **kwargs)
-        return _inert(str(value) if self._names_groups and isinstance(value, (bool, int, float)) else value)
+        return inert(str(value) if self._names_groups and isinstance(value, (bool, int, float)) else value)
 
 
 def _memento(inventory: InventoryData) -> Callable[[], None]:

@@ -29,6 +29,7 @@ from ._errors import ClouddbError, InvalidOption
 from ._http.client import Client
 from ._http.connection import CONNECTION_OPTIONS, connection_from
 from ._http.session import REQUESTS_IMPORT_ERROR, missing_requests
+from ._http.transport import TRACE
 from ._options import NOT_CREATED_ID, NOT_CREATED_KEY_ID, as_text, not_blank, require_name, require_number
 from ._secrets import Masker, encodings, masked, masked_text, may_hold_secrets
 from ._untrusted import MAX_MESSAGE_LENGTH, displayable, walk
@@ -80,7 +81,7 @@ class ControlModule(AnsibleModule):
             # The option may have had white space around it, which the censored value would then have too.
             if connection.api_key:
                 self.no_log_values.update(encodings(connection.api_key))
-            client = Client(connection)
+            client = Client(connection, trace=self.trace)
             masker = client.masker
             masker.hide(*self.no_log_values)
             result = function(self.params, client, self.check_mode)
@@ -108,6 +109,8 @@ class ControlModule(AnsibleModule):
             self.warn(displayable(warning, MAX_MESSAGE_LENGTH))
         if not self._diff:
             result.pop("diff", None)
+        if self.trace:
+            result[TRACE] = self.trace
         if register_secrets:
             # Ansible masks them in all that it shows from now on. Later tasks still get the values.
             register_secrets(masker.secrets)
@@ -117,8 +120,9 @@ class ControlModule(AnsibleModule):
         end(**result)
 
     def _load_params(self) -> None:
-        """Read the options as Ansible has sent them. In check mode, an earlier task would provide an id or a key without a value."""
+        """Read the options as Ansible has sent them, without that of the action plugin. In check mode, an earlier task would provide an id or a key without a value."""
         super()._load_params()
+        self.trace: Optional[list[str]] = [] if self.params.pop(TRACE, False) else None
         if self.params.get("_ansible_check_mode"):
             # The key in the environment has the same access (api.md, Authentication).
             if _lacks_value(self.params.get("api_key")):

@@ -3,7 +3,7 @@
 """Runs the module in a fork of the task's own process, where Ansible would start the same Python for it on this machine.
 
 The module is still a process of its own. Ansible prepares its options and reads its result, as always: a connection that
-forks takes the place of the local one. Keeps P5 and P12.
+forks takes the place of the local one. Also shows the requests of a module, wherever it has run. Keeps P5, P10 and P12.
 
 Everything private of ansible-core that the collection needs for this is in this file, and was seen in ansible-core 2.16 to 2.22:
 
@@ -27,6 +27,7 @@ import signal
 import sys
 import time
 import traceback
+import zlib
 from types import ModuleType
 from typing import IO, Any, NoReturn
 
@@ -38,10 +39,17 @@ from ansible.plugins.action import ActionBase
 from ansible.plugins.action.normal import ActionModule as NormalAction
 from ansible.plugins.connection.local import Connection as LocalConnection
 
+from ..module_utils._http.transport import TRACE
+from ..module_utils._untrusted import displayable
+
 MODULES = __name__.rpartition(".plugin_utils.")[0] + ".modules."
 # What Python, its libraries and the loader read only when a process starts.
 READ_AT_START = ("PYTHON", "LD_", "LC_", "LANG", "OPENSSL_", "MALLOC_", "GLIBC_")
 PROFILE = "legacy"
+# Obstacles that are as the user wants it
+NOT_ALLOWED = "The variable clouddb_fork is false."
+OTHER_SYSTEM = "The libraries of this system do not survive a fork."
+NOT_LOCAL = "The connection is not local."
 # The descriptors that this process has open
 DESCRIPTORS = "/proc/self/fd"
 # How many more a module opens: a connection for each of its workers, files and libraries.
@@ -84,6 +92,8 @@ class ForkAction(NormalAction):
         else:
             self._connection = ForkConnection(self._connection, self.module)
         result: dict[str, Any] = super().run(tmp, task_vars)
+        for line in result.pop(TRACE, ()):
+            self._display.vvv(f"clouddb.control: {displayable(line)}", host=(task_vars or {}).get("inventory_hostname"))
         return result
 
     def _obstacle(self, task_vars: dict[str, Any]) -> str:
@@ -95,9 +105,9 @@ class ForkAction(NormalAction):
         python = self._interpreter(task_vars)
         # In the order in which a user would look for it.
         obstacles = {
-            "The variable clouddb_fork is false.": not is_allowed,
-            "The libraries of this system do not survive a fork.": sys.platform != "linux",
-            "The connection is not local.": connection.__class__ is not LocalConnection,
+            NOT_ALLOWED: not is_allowed,
+            OTHER_SYSTEM: sys.platform != "linux",
+            NOT_LOCAL: connection.__class__ is not LocalConnection,
             "The task has become.": connection.become is not None,
             "The task has async.": bool(self._task.async_val),
             "ANSIBLE_KEEP_REMOTE_FILES is set.": constants.DEFAULT_KEEP_REMOTE_FILES,
@@ -127,6 +137,9 @@ class ForkAction(NormalAction):
     def _configure_module(self, module_name: str, module_args: dict[str, Any], task_vars: dict[str, Any]) -> Any:
         """What Ansible passes to the connection: for a fork, the options only."""
         connection = self._connection
+        # The result of a task with async does not pass through here.
+        if self._display.verbosity >= 3 and not self._task.async_val and not self._task.no_log:
+            module_args = {**module_args, TRACE: True}
         if isinstance(connection, ForkConnection):
             try:
                 limit = constants.config.get_config_value("PYTHON_MODULE_RLIMIT_NOFILE", variables=task_vars)
@@ -138,7 +151,21 @@ class ForkAction(NormalAction):
         return super()._configure_module(module_name, module_args, task_vars)
 
     def _be_ordinary(self, obstacle: str) -> None:
-        self._display.vvv(f"clouddb.control: The module runs in a process that Ansible starts. {obstacle}")
+        """Say why: for each task with -vvv, once a play with -v if the user can change it."""
+        text = f"clouddb.control: The module runs in a process that Ansible starts. {obstacle}"
+        can_change = obstacle not in (NOT_ALLOWED, OTHER_SYSTEM, NOT_LOCAL)
+        if can_change and 0 < self._display.verbosity < 3 and self._is_first(obstacle):
+            self._display.v(text)
+        self._display.vvv(text)
+
+    def _is_first(self, obstacle: str) -> bool:
+        """Whether no other task of the play has met the obstacle. Each runs in a process of its own: the first one creates a file."""
+        name = f"clouddb-{self._task.get_play()._uuid}-{zlib.crc32(obstacle.encode())}"
+        with contextlib.suppress(OSError):
+            # In the directory that Ansible removes when it ends.
+            os.close(os.open(os.path.join(constants.DEFAULT_LOCAL_TMP, name), os.O_CREAT | os.O_EXCL, 0o600))
+            return True
+        return False
 
     def _options_only(self, connection: ForkConnection, module_args: dict[str, Any]) -> Any:
         self._compute_environment_string(connection.environment)

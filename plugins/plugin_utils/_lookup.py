@@ -10,16 +10,6 @@ from typing import Any
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.lookup import LookupBase
 
-try:
-    from ansible.errors import AnsibleTemplatePluginError as LookupFailed
-except ImportError:  # ansible-core up to 2.18
-    from ansible.errors import AnsibleLookupError as LookupFailed
-
-try:
-    from ansible.module_utils.secrets import register_secrets
-except ImportError:  # ansible-core up to 2.21
-    register_secrets = None
-
 from ..module_utils._errors import ClouddbError, InvalidOption
 from ..module_utils._http.client import Client
 from ..module_utils._http.connection import CONNECTION_OPTIONS, connection_from
@@ -27,6 +17,7 @@ from ..module_utils._http.session import REQUESTS_IMPORT_ERROR, missing_requests
 from ..module_utils._lists import no_such
 from ..module_utils._options import as_text, not_blank
 from ..module_utils._secrets import Masker
+from ._versions import LookupFailed, register_secrets
 
 
 class ClientLookup(LookupBase):

@@ -34,14 +34,21 @@ class Client:
     """A client of the service for one API key, which several threads may use at once.
 
     Methods raise ServiceUnreachable, StatusError (Unauthorized, NotFound) or UnexpectedResponse. The secrets in responses are
-    masked, except for those of with_secrets().
+    masked, except for those of with_secrets(). C(trace) is the list that gets a line for each attempt of a request.
     """
 
-    def __init__(self, connection: Connection, clock: Clock = SYSTEM_CLOCK, masker: Masker | None = None):
+    def __init__(
+        self,
+        connection: Connection,
+        clock: Clock = SYSTEM_CLOCK,
+        masker: Masker | None = None,
+        trace: list[str] | None = None,
+    ):
         self.connection = connection
         self.clock = clock
         self.masker = masker or Masker(connection.api_key)
-        self._transport = Transport(connection, self.masker, clock)
+        self._trace = trace
+        self._transport = Transport(connection, self.masker, clock, trace)
         self._deadline: Deadline | None = None
         self._retries = connection.api_retries
         self._masks = True
@@ -66,7 +73,7 @@ class Client:
         """A client of the same service with another key, which the errors of both do not quote. Raises InvalidOption for no key."""
         key = checked_key("key", api_key)
         self.masker.hide_key(key)
-        return Client(self.connection._replace(api_key=key), self.clock, self.masker)
+        return Client(self.connection._replace(api_key=key), self.clock, self.masker, self._trace)
 
     def with_secrets(self) -> Client:
         """The same client for a caller that needs the secrets in responses. It has to mask what it returns of them."""

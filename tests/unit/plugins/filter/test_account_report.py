@@ -8,10 +8,10 @@ from collections import UserString
 from datetime import timedelta, timezone
 
 import pytest
-from ansible.errors import AnsibleFilterError
 
 from ansible_collections.clouddb.control.plugins.filter.account_report import account_report
 from ansible_collections.clouddb.control.plugins.plugin_utils._report.operations import console_label
+from ansible_collections.clouddb.control.plugins.plugin_utils._versions import FilterFailed
 from ansible_collections.clouddb.control.tests.unit.plugins.filter.accounts import (
     NOW,
     account,
@@ -183,7 +183,7 @@ class TestProjects:
         ],
     )
     def test_a_limit_that_nothing_can_exceed_is_an_error(self, limits, problem):
-        with pytest.raises(AnsibleFilterError, match=problem):
+        with pytest.raises(FilterFailed, match=problem):
             account_report(account(projects=[project("p1")]), NOW, limits=limits)
 
     @pytest.mark.parametrize("malformed", [1e308, 10**400, float("nan"), "many", [1]])
@@ -416,23 +416,23 @@ class TestInvalidInput:
         ],
     )
     def test_numbers_and_interval(self, option, value):
-        with pytest.raises(AnsibleFilterError, match=f"^account_report: {option}: must be "):
+        with pytest.raises(FilterFailed, match=f"^account_report: {option}: must be "):
             account_report(account(), NOW, **{option: value})
 
     @pytest.mark.parametrize("now", ["today", "2026-13-01", None])
     def test_now(self, now):
-        with pytest.raises(AnsibleFilterError, match=f"^account_report: '{now}' is "):
+        with pytest.raises(FilterFailed, match=f"^account_report: '{now}' is "):
             account_report(account(), now=now)
 
     @pytest.mark.parametrize(
         "source", [None, {}, {**account(), "projects": ["text"]}, account(operations=[operation(1, created_at="then")])]
     )
     def test_account(self, source):
-        with pytest.raises(AnsibleFilterError, match="^account_report: "):
+        with pytest.raises(FilterFailed, match="^account_report: "):
             account_report(source, NOW)
 
     def test_too_many_days(self):
-        with pytest.raises(AnsibleFilterError):
+        with pytest.raises(FilterFailed):
             report(days=10**6)
 
 

@@ -18,9 +18,12 @@ from urllib.parse import quote
 import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils import _errors, _module
+from ansible_collections.clouddb.control.plugins.module_utils._clock import Deadline
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError, SecretFileError
 from ansible_collections.clouddb.control.plugins.module_utils._file_module import FileModule
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
+from ansible_collections.clouddb.control.plugins.module_utils._http.errors import ServiceUnreachable
+from ansible_collections.clouddb.control.plugins.module_utils._http.transport import TRACE
 from ansible_collections.clouddb.control.plugins.module_utils._module import ControlModule, RunFunction
 from ansible_collections.clouddb.control.plugins.module_utils._secrets import encodings
 from ansible_collections.clouddb.control.plugins.module_utils._untrusted import MAX_MESSAGE_LENGTH
@@ -261,3 +264,23 @@ def test_blank_key_does_not_censor_errors_of_ansible() -> None:
     assert outcome.failure == {"kind": "invalid_option"}
     assert outcome.result["msg"].startswith("Unsupported parameters for ")
     assert "*" not in outcome_of(never, api_key=" ").result["msg"]
+
+
+@pytest.mark.parametrize("failure", [None, ClouddbError("unexpected", "failed"), ValueError("unexpected")], ids=repr)
+def test_the_result_has_the_requests_that_the_action_plugin_asks_for(failure: Exception | None) -> None:
+    def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
+        with pytest.raises(ServiceUnreachable):
+            client.with_deadline(Deadline.after(client.clock, 0)).get("projects")
+        if failure:
+            raise failure
+        return {"changed": False, "given": sorted(params)}
+
+    result = outcome_of(run, **{TRACE: True}).result
+    [line] = result.pop(TRACE)
+    assert line.startswith("GET /projects timeout ")
+    assert TRACE not in str(result)
+    assert TRACE not in outcome_of(run).result
+
+
+def test_a_task_without_requests_returns_none() -> None:
+    assert TRACE not in outcome_of(lambda *_arguments: {"changed": False}, **{TRACE: True}).result

@@ -7,6 +7,7 @@ from __future__ import annotations
 import gzip
 import importlib
 import random
+import re
 import socket
 import sys
 import uuid
@@ -21,6 +22,7 @@ from requests.adapters import HTTPAdapter
 from ansible_collections.clouddb.control.plugins.module_utils import _http as http
 from ansible_collections.clouddb.control.plugins.module_utils._clock import Deadline
 from ansible_collections.clouddb.control.plugins.module_utils._http import session
+from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._http.errors import (
     NotFound,
     RequestFailed,
@@ -581,3 +583,38 @@ def test_post_and_patch_are_not_retried_if_the_service_may_have_acted(
         served.client.request(method, ["projects"], body={})
     assert (error.value.attempts, error.value.may_have_acted, error.value.transient) == (1, True, True)
     assert served.clock.pauses == []
+
+
+def test_the_trace_has_a_line_for_each_attempt(serve: Serve) -> None:
+    served = serve(reply({}, 429), HANG_UP, OK, OK, api_timeout=60)
+    trace: list[str] = []
+    client = Client(served.client.connection, served.clock.clock, trace=trace)
+    other = "another-key-0123456789abcdef"
+    query = {"limit": 5, "cursor": "c", "org_id": [other, "org\n1"], "search": ["a", "b"]}
+    client.request("GET", ["keys", other, API_KEY], query=query)
+    client.with_api_key(other).request("GET", ["keys", other, API_KEY], query=query)
+    ids = [request.headers["X-Request-ID"] for request in served.requests]
+    lines = [re.sub(r"\d+\.\d{3} s", "0 s", line).split(" ") for line in trace]
+    assert [line[2] for line in lines] == ["429", "ConnectionError", "200", "200"]
+    assert [line[-1] for line in lines] == ids
+    assert API_KEY not in str(trace)
+    assert lines[-1][:2] == [
+        "GET",
+        "/keys/********/********?limit=5&cursor=********&org_id=********&org_id=org%0A1&search=********",
+    ]
+
+
+def test_the_trace_has_the_duration_of_an_attempt(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    served, trace = serve(OK), list[str]()
+    times = iter([10.0, 12.5])
+    clock = served.clock.clock._replace(monotonic=lambda: next(times))
+    Client(served.client.connection, clock, trace=trace).get("x")
+    assert trace == [f"GET /x 200 2.500 s {served.requests[0].headers['X-Request-ID']}"]
+
+
+def test_the_trace_says_that_the_time_was_up(serve: Serve) -> None:
+    served, trace = serve(), list[str]()
+    client = Client(served.client.connection._replace(api_retries=0), served.clock.clock, trace=trace)
+    with pytest.raises(ServiceUnreachable):
+        client.with_deadline(Deadline.after(served.clock.clock, 0)).get("x")
+    assert trace[0].startswith("GET /x timeout 0.000 s ")
