@@ -76,7 +76,7 @@ def test_returns_a_projects_operations_as_the_service_sends_them(
 @pytest.mark.parametrize(
     "selected, lookup",
     [
-        ({"project": "shop", "query": {"search": "shop", "recoverable": True}}, ["GET /projects"]),
+        ({"project": "shop", "query": {"search": "shop", "recoverable": False}}, ["GET /projects"]),
         ({"project": SHOP}, [f"GET /projects/{SHOP}"]),
         ({"project_id": SHOP}, []),
     ],
@@ -86,7 +86,7 @@ def test_a_project_is_selected_by_name_or_id(
 ) -> None:
     assert len(ids(task(client, **selected, page_size=10))) == 4
     assert list(dict.fromkeys(sandbox.sent())) == [*lookup, f"GET /projects/{SHOP}/operations"]
-    assert "True" not in sandbox.requests()[0]["query"]
+    assert "False" not in sandbox.requests()[0]["query"]
 
 
 def test_without_project_id_all_projects_are_listed_newest_first(client: Client) -> None:
