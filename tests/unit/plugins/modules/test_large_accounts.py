@@ -99,5 +99,4 @@ class TestLongHistory:
     def test_it_is_read_no_further_than_it_helps(self, sandbox: Sandbox, client: Client) -> None:
         sandbox.fault("page_limit", items=100, times=None)
         assert task(client, "branch", check_mode=True, name="main")["changed"] is False
-        # A page has a thousand.
-        assert sandbox.sent().count(f"GET /projects/{SHOP}/operations") == 1
+        assert sandbox.sent().count(f"GET /projects/{SHOP}/operations") == 10
