@@ -50,6 +50,7 @@ MAY_LACK_VALUE = frozenset(
         "endpoint_id",
         "operation_id",
         "operations",
+        "snapshot",
     }
 )
 

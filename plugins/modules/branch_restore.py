@@ -170,7 +170,7 @@ def main() -> None:
             **PROJECT_OPTIONS,
             **ACTION_OPTIONS,
         },
-        ids=["name", "snapshot"],
+        ids=["name"],
         mutually_exclusive=[
             ("timestamp", "lsn"),
             *(("snapshot", option) for option in ("source", "timestamp", "lsn", "preserve_as")),

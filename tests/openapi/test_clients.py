@@ -105,8 +105,16 @@ def test_a_session_of_neon(account: Account, neon: Callable[..., str]) -> None:
     run("branches delete final")
     run("branches delete kept")
     assert names("branches list") == ["main"]
+    taken = run("snapshots create --branch main --name nightly")
+    run("snapshots restore nightly --name preview")
+    run("snapshots finalize preview --name before")
+    run(f"snapshots restore {taken['id']} --target-branch main --finalize")
+    assert sorted(names("branches list")) == ["before", "main", "main (old)"]
     neon(f"projects delete {project_id}")
     assert project_id not in neon("projects list")
+    assert project_id in neon("projects list --recoverable-only")
+    neon(f"projects recover {project_id}")
+    assert project_id in neon("projects list")
 
 
 def test_neon_api(account: Account) -> None:
@@ -199,9 +207,16 @@ def test_requests_of_the_modules(account: Account, contract: Contract, monkeypat
         ("database", {**below, "branch": "b", "name": "orders", "state": "absent"}),
         ("database_user", {**below, "branch": "b", "name": "app", "state": "absent"}),
         ("branch", {**below, "name": "b", "state": "absent"}),
+        ("branch", {**below, "name": "b", "state": "recovered"}),
+        ("branch", {**below, "name": "main", "default": True, "backup_schedule": [{"frequency": "daily", "hour": 3}]}),
+        ("snapshot", {**below, "branch": "main", "name": "s", "lsn": "0/1E8A5B0", "expires_at": expires_at}),
+        ("snapshot_info", {"project": PROJECT, "branch": "main"}),
+        ("branch_restore", {**below, "name": "main", "snapshot": "s"}),
+        ("snapshot", {**below, "name": "s", "state": "absent"}),
         ("project", {**store, "region_id": "aws-us-east-2", "pg_version": 17, "org_id": org_id}),
         ("project", {**store, "history_retention": "1h", "settings": {"quota": {"active_time_seconds": 3600}}}),
         ("project", {**store, "state": "absent"}),
+        ("project", {**store, "state": "recovered"}),
     ):
         assert run_main(modules[name], {"base_url": account.sandbox.base_url, "api_key": API_KEY, **options}).success
     for request in sent:
@@ -209,4 +224,4 @@ def test_requests_of_the_modules(account: Account, contract: Contract, monkeypat
         parts = {"method": request.method, "query_string": query, "data": request.body or b""}
         received = Request(EnvironBuilder(path, headers=dict(request.headers), **parts).get_environ())
         assert contract.request_errors(received) == []
-    assert {request.method for request in sent} == {"GET", "POST", "PATCH", "DELETE"}
+    assert {request.method for request in sent} == {"GET", "POST", "PATCH", "PUT", "DELETE"}

@@ -740,6 +740,14 @@ def test_restore_of_a_snapshot_in_steps(service, default):
     assert full.json()["code"] == "ROOT_BRANCHES_LIMIT_EXCEEDED"
 
 
+def test_a_snapshot_has_what_was_there_at_its_time(service, default):
+    service.create_role("later")
+    service.advance(60)
+    snapshot = take(service, default, timestamp=service.later(-0.5))
+    path = f"{BRANCHES}/{restore_snapshot(service, snapshot, finalize_restore=True)['branch']['id']}"
+    assert [role["name"] for role in service.ok("GET", f"{path}/roles")["roles"]] == ["clouddb_owner"]
+
+
 def test_history_after_a_snapshot(service, default):
     restored = restore_snapshot(service, take(service, default), finalize_restore=True)["branch"]["id"]
     body = {"source_branch_id": restored, "source_timestamp": service.later(0), "preserve_under_name": "kept"}

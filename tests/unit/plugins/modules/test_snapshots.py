@@ -197,6 +197,7 @@ def test_a_project_is_recovered_and_can_be_changed_then(
     assert (result["changed"], result["project"]["id"]) == (True, BLOG)
     assert "deleted_at" not in result["project"]
     assert task(client, "project", **selected, state="recovered")["changed"] is False
+    sandbox.advance(120)
     assert task(client, "project", name="blog", history_retention="3d")["changed"] is True
 
 
