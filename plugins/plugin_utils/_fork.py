@@ -40,7 +40,7 @@ from ansible.plugins.action.normal import ActionModule as NormalAction
 from ansible.plugins.connection.local import Connection as LocalConnection
 
 from ..module_utils._http.transport import TRACE
-from ..module_utils._untrusted import displayable
+from ..module_utils._untrusted import MAX_MESSAGE_LENGTH, displayable
 
 MODULES = __name__.rpartition(".plugin_utils.")[0] + ".modules."
 # What Python, its libraries and the loader read only when a process starts.
@@ -93,7 +93,8 @@ class ForkAction(NormalAction):
             self._connection = ForkConnection(self._connection, self.module)
         result: dict[str, Any] = super().run(tmp, task_vars)
         for line in result.pop(TRACE, ()):
-            self._display.vvv(f"clouddb.control: {displayable(line)}", host=(task_vars or {}).get("inventory_hostname"))
+            text = f"clouddb.control: {displayable(line, MAX_MESSAGE_LENGTH)}"
+            self._display.vvv(text, host=(task_vars or {}).get("inventory_hostname"))
         return result
 
     def _obstacle(self, task_vars: dict[str, Any]) -> str:

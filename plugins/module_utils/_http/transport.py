@@ -9,7 +9,6 @@ from urllib.parse import urlencode
 
 from .._clock import Clock, Deadline
 from .._secrets import MASK, Masker
-from .._untrusted import displayable
 from .attempt import AttemptError, end_if_abandoned, run_attempt
 from .connection import Connection
 from .errors import ServiceUnreachable
@@ -95,4 +94,4 @@ class Transport:
         target = request.path + "?" * bool(query) + urlencode(query, doseq=True, safe="*")
         seconds = self._clock.monotonic() - began
         line = f"{request.method} {target} {outcome} {seconds:.3f} s {request.request_id}"
-        self._trace.append(displayable(self._masker.text(line)))
+        self._trace.append(self._masker.text(line))

@@ -6,11 +6,17 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import pytest
 import yaml
+from ansible import constants
+from ansible.plugins.action.normal import ActionModule as NormalAction
 
+from ansible_collections.clouddb.control.plugins.module_utils._http.transport import TRACE
+from ansible_collections.clouddb.control.plugins.plugin_utils._fork import ForkAction
 from ansible_collections.clouddb.control.tests.unit.support.playbook import Playbook, Ran
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
@@ -30,16 +36,28 @@ def playbook(tmp_path: Path, sandbox: Sandbox) -> Playbook:
     return Playbook(tmp_path / "run", sandbox)
 
 
-def run(playbook: Playbook, verbosity: str, *tasks: dict[str, Any], **play: Any) -> Ran:
-    """Run a play with these tasks."""
-    plays = [{"hosts": "own", "gather_facts": False, "ignore_errors": True, **play, "tasks": list(tasks)}]
-    ran = playbook.run(yaml.safe_dump(plays), verbosity)
+@pytest.fixture
+def elsewhere(playbook: Playbook) -> dict[str, Any]:
+    """The variables of a host that is not this machine, as far as Ansible knows."""
+    (playbook.folder / "connections" / "other.py").write_text(
+        'DOCUMENTATION = "name: other\\nextends_documentation_fragment: [connection_pipelining]"\n'
+        "from ansible.plugins.connection import local\nclass Connection(local.Connection): transport = 'other'\n"
+    )
+    return {"ansible_connection": "other"}
+
+
+def run(playbook: Playbook, verbosity: str, *tasks: dict[str, Any], plays: int = 1, **play: Any) -> Ran:
+    """Run as many plays with these tasks."""
+    each = {"hosts": "own", "gather_facts": False, "ignore_errors": True, **play, "tasks": list(tasks)}
+    ran = playbook.run(yaml.safe_dump([each] * plays), verbosity)
     assert ran.status == 0, ran.stdout + ran.stderr
     return ran
 
 
-@pytest.mark.parametrize("is_fork", [True, False], ids=["fork", "ordinary"])
-def test_each_request_of_a_task_is_shown(playbook: Playbook, sandbox: Sandbox, is_fork: bool) -> None:
+@pytest.mark.parametrize("is_here", [True, False], ids=["fork", "elsewhere"])
+def test_each_request_of_a_task_is_shown(
+    playbook: Playbook, sandbox: Sandbox, elsewhere: dict[str, Any], is_here: bool
+) -> None:
     search = {"path": "projects", "query": {"limit": 5, "org_id": "org-1", "search": "shop"}}
     ran = run(
         playbook,
@@ -51,7 +69,7 @@ def test_each_request_of_a_task_is_shown(playbook: Playbook, sandbox: Sandbox, i
         {"name": "wait", "clouddb.control.operation_wait": {"operations": []}},
         {"name": "no_log", PROJECTS: {}, "no_log": True},
         {"name": "async", PROJECTS: {}, "async": 30, "poll": 1},
-        vars={"clouddb_fork": is_fork, "ansible_async_dir": str(playbook.folder / "async")},
+        vars={"ansible_async_dir": str(playbook.folder / "async"), **({} if is_here else elsewhere)},
     )
     assert REQUEST.findall(ran.stdout) == [
         ("own", "GET /projects?limit=400 200"),
@@ -66,16 +84,84 @@ def test_each_request_of_a_task_is_shown(playbook: Playbook, sandbox: Sandbox, i
     assert not {sandbox.api_key, WRONG_KEY} & set(re.findall(r"[\w-]{20,}", ran.stdout + ran.stderr))
 
 
-def test_why_a_task_does_not_run_in_a_fork_is_said_once_a_play(playbook: Playbook) -> None:
+def test_why_a_task_does_not_run_in_a_fork_is_said_once_a_play(playbook: Playbook, elsewhere: dict[str, Any]) -> None:
     python = {"environment": {"PYTHONWARNINGS": "ignore"}}
     tasks = [
         {"name": "environment", PROJECTS: {"name": "{{ item }}"}, "loop": ["shop", "blog"], **python},
-        {"name": "again", PROJECTS: {}, **python},
         {"name": "variable", PROJECTS: {}, "vars": {"clouddb_fork": False}},
         {"name": "executable", PROJECTS: {}, "vars": {"ansible_shell_executable": "/bin/dash"}},
     ]
-    ran = run(playbook, "-v", *tasks)
-    assert re.findall(f"^{REASON}(.*)$", ran.stdout, re.MULTILINE) == [
-        "Python reads a variable of environment when it starts.",
-        "The shell is not /bin/sh.",
-    ], ran.stdout + ran.stderr
+    tasks.append({"name": "connection", PROJECTS: {}, "vars": elsewhere})
+    ran = run(playbook, "-v", *tasks, plays=2)
+    reasons = ["Python reads a variable of environment when it starts.", "The shell is not /bin/sh."]
+    assert re.findall(f"^{REASON}(.*)$", ran.stdout, re.MULTILINE) == reasons * 2, ran.stdout + ran.stderr
+
+
+class Display:
+    """Ansible's display with C(verbosity); C(shown) are the texts that it has got, with the least verbosity that shows them."""
+
+    def __init__(self, verbosity: int) -> None:
+        self.verbosity = verbosity
+        self.shown: list[tuple[int, str]] = []
+
+    def v(self, text: str) -> None:
+        self.shown.append((1, text))
+
+    def vvv(self, text: str, host: str | None = None) -> None:
+        self.shown.append((3, text))
+
+
+def action(verbosity: int = 0, **task: Any) -> tuple[ForkAction, list[tuple[int, str]]]:
+    """The action of a task that is not run, and what it shows."""
+    play = SimpleNamespace(_uuid="play-1")
+    task = {"async_val": 0, "no_log": False, "get_play": lambda: play, **task}
+    plugin = ForkAction(SimpleNamespace(**task), mock.Mock(), mock.Mock(), mock.Mock(), mock.Mock(), mock.Mock())
+    plugin._display = display = Display(verbosity)
+    return plugin, display.shown
+
+
+@pytest.mark.parametrize(
+    ("task", "is_asked"),
+    [
+        ({"verbosity": 3}, True),
+        ({"verbosity": 2}, False),
+        ({"verbosity": 3, "async_val": 30}, False),
+        ({"verbosity": 3, "no_log": True}, False),
+    ],
+    ids=str,
+)
+def test_when_a_module_is_asked_for_its_requests(task: dict[str, Any], is_asked: bool) -> None:
+    options = {"name": "shop"}
+    with mock.patch.object(NormalAction, "_configure_module") as configure:
+        action(**task)[0]._configure_module("project_info", options, {})
+    assert configure.call_args.args[1] == {"name": "shop", **({TRACE: True} if is_asked else {})}
+    assert options == {"name": "shop"}
+
+
+def test_what_a_host_returns_is_displayed_on_one_line() -> None:
+    plugin, shown = action(3)
+    result = {"changed": False, TRACE: ["GET /x\x1b[2J\n" + "x" * 1000 + " the id"]}
+    with mock.patch.object(NormalAction, "run", return_value=result):
+        assert plugin.run() == {"changed": False}
+    assert shown[-1] == (3, "clouddb.control: GET /x\\x1b[2J\\n" + "x" * 1000 + " the id")
+
+
+@pytest.mark.parametrize(
+    ("verbosity", "at"), [(0, [3, 3]), (1, [1, 3, 3]), (2, [1, 3, 3]), (3, [3, 3])], ids=["", "-v", "-vv", "-vvv"]
+)
+def test_a_reason_is_shown_once_unless_it_is_shown_for_each_task(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verbosity: int, at: list[int]
+) -> None:
+    monkeypatch.setattr(constants, "DEFAULT_LOCAL_TMP", str(tmp_path))
+    plugin, shown = action(verbosity)
+    plugin._be_ordinary("The task has become.")
+    plugin._be_ordinary("The task has become.")
+    assert shown == [(least, f"{REASON}The task has become.") for least in at]
+    assert len([*tmp_path.iterdir()]) == (1 in at)
+
+
+def test_a_task_runs_without_a_directory_for_what_was_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(constants, "DEFAULT_LOCAL_TMP", str(tmp_path / "missing"))
+    plugin, shown = action(1)
+    plugin._be_ordinary("The task has become.")
+    assert [least for least, _text in shown] == [3]
