@@ -80,6 +80,10 @@ class Account:
         self.org_key_id = self.create("/organizations/{org_id}/api_keys", {"key_name": "org"})["id"]
         snapshot = self.create(f"{BRANCHES}/{self.parent_id}/snapshot", None)
         self.parameters["snapshot_id"] = snapshot["snapshot"]["id"]
+        members = sandbox.api("GET", "/organizations/{org_id}/members".format(**self.parameters))["members"]
+        self.parameters["member_id"] = members[-1]["member"]["id"]
+        granted = self.create("/projects/{project_id}/permissions", {"email": "guest@example.com"})
+        self.parameters["permission_id"] = granted["id"]
         self.create(BRANCHES + "/{branch_id}/roles", {"role": {"name": ROLE}})
         self.create(BRANCHES + "/{branch_id}/roles", {"role": {"name": SPARE_ROLE}})
         self.create(BRANCHES + "/{branch_id}/databases", {"database": {"name": "neondb", "owner_name": ROLE}})
@@ -94,5 +98,6 @@ class Account:
 @pytest.fixture
 def account(tmp_path: Path) -> Iterator[Account]:
     seed = {"projects": [{"id": PROJECT, "name": "shop", "age": "1d"}], "api_keys": [{"name": "ci"}]}
+    seed["members"] = [{"email": "colleague@example.com", "role": "member"}]
     with running_sandbox(tmp_path, **seed) as running:
         yield Account(running)

@@ -35,6 +35,7 @@ BODIES: dict[str, Any] = {
     "finalize_restore": {"name": "kept"},
     "backup_schedule": {"schedule": [{"frequency": "daily", "hour": 3, "retention_seconds": 86400}]},
     "{snapshot_id}": {"snapshot": {"name": "release"}},
+    "permissions": {"email": "colleague@example.com"},
 }
 
 
