@@ -121,7 +121,10 @@ class ControlModule(AnsibleModule):
         end(**result)
 
     def _load_params(self) -> None:
-        """Read the options as Ansible has sent them, without that of the action plugin. In check mode, an earlier task would provide an id or a key without a value."""
+        """Read the options as Ansible has sent them, without that of the action plugin.
+
+        In check mode, an earlier task would provide an id or a key without a value.
+        """
         super()._load_params()
         self.trace: Optional[list[str]] = [] if self.params.pop(TRACE, False) else None
         if self.params.get("_ansible_check_mode"):

@@ -42,8 +42,8 @@ class Find(NamedTuple):
 class ResourceRequest(NamedTuple):
     """A request about a resource; C(accept) has the statuses that are no failure.
 
-    Its response has the resource in C(wrapper). It is that of an C(action), or has the fields of the resource in C(wrapper) of its body (None: in any wrapper), without a body in
-    its query.
+    Its response has the resource in C(wrapper). It is that of an C(action), or has the fields of the resource in C(wrapper) of its
+    body (None: in any wrapper), without a body in its query.
     """
 
     method: str
