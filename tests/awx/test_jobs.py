@@ -48,7 +48,8 @@ def test_survey_answers_reach_the_playbook(controller: Controller, sandbox: Sand
         question["variable"]: question["default"]
         for question in controller.settings("surveys/branch_with_database.yml")["spec"]
     }
-    answers |= {"project_name": "shop", "branch_name": "pr-42"}
+    # As people paste them
+    answers |= {"project_name": " shop", "branch_name": "pr-42 "}
     job = controller.launch("clouddb branch with database", tmp_path / "job", credential(sandbox), answers)
     assert (job.status, job.failed_hosts()) == ("successful", []), job.failures()
     [wait] = job.results("Create the branch and wait until its compute has started")
