@@ -116,7 +116,7 @@ def test_failed_run_keeps_the_time_of_the_last_success(role: Role, metrics: Path
 
 def test_requests_for_a_thousand_projects(tmp_path: Path) -> None:
     """One list of projects, in pages of 400, and two lists of operations for each project."""
-    with running_sandbox(tmp_path, projects=[{"compute": False} for _ in range(1000)]) as service:
+    with running_sandbox(tmp_path, projects=[{"compute": False} for _number in range(1000)]) as service:
         done = run_role(tmp_path, service, {"account_report_dest": str(tmp_path / "report.html")})
         assert "1,000 projects" in done.stdout
         sent = Counter(re.sub("/projects/.*/", "/projects/{id}/", request) for request in service.sent())

@@ -19,6 +19,7 @@ import re
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -134,7 +135,7 @@ def survivors(data: CoverageData, path: Path, counts: Counter[str]) -> Iterator[
     for lines, description, mutated in mutants(source):
         tests = [test for line in lines for test in by_line.get(line, [])]
         if not tests:  # An import runs the line. What uses its name has tests.
-            start = next(line for line in text[lines[0] - 1 :: -1] if line[:1].strip(" )]}"))
+            [start] = islice((line for line in text[lines[0] - 1 :: -1] if line[:1].strip(" )]}")), 1)
             name = re.compile(rf"\b{re.findall('(?!def |class )[A-Za-z_]+', start)[0]}\b")
             uses = [line for line, used in enumerate(text, 1) if name.search(used)]
             tests = [test for line in uses for test in by_line.get(line, [])] or by_line[0]
