@@ -49,8 +49,8 @@ def refusal_of_branch(client: Client, find: Find, request: ResourceRequest, foun
     name = _name_of(after)
     for field, state in (("default", "the default branch"), ("protected", "protected")):
         if after.get(field) and field in fields:
-            problem = f"branch {name} expires, so it cannot be {state}. Set expires_at: never first"
-            return Refusal(InvalidOption(field, problem))
+            advice = "Omit expires_at" if "expires_at" in fields else "Set expires_at: never first"
+            return Refusal(InvalidOption(field, f"branch {name} expires, so it cannot be {state}. {advice}"))
         if after.get(field):
             return Refusal(InvalidOption("expires_at", f"branch {name} is {state}, so it cannot expire"))
     children = _children(client, find, found) if "expires_at" in fields else []
