@@ -91,8 +91,6 @@ def _list(
         if isinstance(error, NotFound):
             require_organization(client, query)
         add_organizations(error, client)
-        if isinstance(error, NotFound):
-            require_organization(client, query)
         raise
     if not listed.names:
         require_organization(client, query)
@@ -118,7 +116,12 @@ def require_organization(client: Client, query: Mapping[str, Any] | None) -> Non
                 raise
             return
     problem = f"org_id: there is no organization {displayable(org_id, 100)}{_source(org_id)}, or the API key cannot access it."
-    advice = f"Set org_id to one of: {', '.join(known)}." if known else "Check org_id, and base_url."
+    # A key that is limited to a project cannot list organizations either.
+    advice = (
+        f"Set org_id to one of: {', '.join(known)}."
+        if known
+        else "Check org_id, and base_url. The API key may be limited to a project: set the id of the project."
+    )
     raise ClouddbError("not_found", f"{problem} {advice}", {"option": "org_id"})
 
 

@@ -160,10 +160,18 @@ def test_a_message_about_a_missing_project_names_its_organization(
     assert f"there is no project 'shpo' in the organization {organization['id']} (org_id)" in failed["msg"]
 
 
+@pytest.mark.parametrize("org_id", [None, "org-sandbox-12345678"])
 @pytest.mark.parametrize("module, options", [*BY_NAME, (project, {"name": "shop", "state": "absent"})])
 def test_by_name_the_message_says_why_a_key_that_is_limited_to_a_project_is_refused(
-    sandbox: Sandbox, limited_key: str, module: ModuleType, options: dict[str, Any]
+    sandbox: Sandbox,
+    monkeypatch: pytest.MonkeyPatch,
+    limited_key: str,
+    module: ModuleType,
+    options: dict[str, Any],
+    org_id: str | None,
 ) -> None:
+    if org_id:
+        monkeypatch.setenv("CLOUDDB_ORG_ID", org_id)
     failed = result(module, sandbox, limited_key, **options)
     assert "The API key may be limited to a project: set the id of the project." in failed["msg"]
     assert failed["failure"]["kind"] == "not_found"
