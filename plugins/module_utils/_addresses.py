@@ -14,7 +14,7 @@ from ._http.errors import NotFound
 from ._http.response import Response
 from ._lists import ResourceNotFound, list_resources, there_is_no
 from ._options import NOT_CREATED_ID
-from ._projects import branch_id_from, project_id_from
+from ._projects import branch_from
 from ._untrusted import displayable
 
 SCHEMES = ("postgres", "postgresql")
@@ -41,8 +41,7 @@ def find_address(params: Mapping[str, Any], client: Client, check_mode: bool) ->
 
     Its secrets are masked in messages and registered. Raises ResourceNotFound, InvalidOption and what Client raises.
     """
-    project_id = str(project_id_from(params, client, may_be_missing=check_mode))
-    branch_id = branch_id_from(params["branch"], client, project_id, may_be_missing=check_mode)
+    project_id, branch_id = branch_from(params, client, may_be_missing=check_mode)
     if branch_id == NOT_CREATED_ID:
         return None
     branch = ("projects", project_id, "branches", branch_id)

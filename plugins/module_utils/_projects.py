@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from ._errors import ClouddbError, InvalidOption
@@ -184,6 +185,19 @@ def project_id_from(params: Mapping[str, Any], client: Client, may_be_missing: b
         problem = f"project: the API key cannot access {project}. It may be limited to another project."
         raise ClouddbError("not_found", problem, {**error.details, "option": "project"}) from None
     return id_from("project", "project", listed, project, may_be_missing, in_organization(query))
+
+
+def branch_from(params: Mapping[str, Any], client: Client, may_be_missing: bool) -> tuple[str, str]:
+    """The ids of the project and of the branch in the options. C(may_be_missing) and errors as of project_id_from().
+
+    A list of branches shows that what looks like the id of a project is one, so that the project itself need not be fetched.
+    """
+    project, branch = params["project"], params["branch"]
+    if PROJECT_ID.fullmatch(project):
+        with suppress(NotFound):
+            return project, branch_id_from(branch, client, project, may_be_missing)
+    project_id = str(project_id_from(params, client, may_be_missing))
+    return project_id, branch_id_from(branch, client, project_id, may_be_missing)
 
 
 def branch_id_from(

@@ -16,7 +16,7 @@ from .._errors import Result, will_fail
 from .._http.client import Client
 from .._lists import list_resources
 from .._options import NOT_CREATED_ID
-from .._projects import branch_id_from, checked_query, project_id_from
+from .._projects import branch_from, branch_id_from, checked_query, project_id_from
 
 
 class Action(NamedTuple):
@@ -227,11 +227,10 @@ def list_of(
     """The path of the list of this kind, and its query parameters."""
     if not kind.parents:
         return (kind.plural,), checked_query(params)
-    project_id = str(project_id_from(params, client, may_be_missing))
-    parents = ["projects", project_id]
     if "branch" in kind.parents:
-        parents += ["branches", branch_id_from(params["branch"], client, project_id, may_be_missing)]
-    return (*parents, kind.plural), {}
+        project_id, branch_id = branch_from(params, client, may_be_missing)
+        return ("projects", project_id, "branches", branch_id, kind.plural), {}
+    return ("projects", str(project_id_from(params, client, may_be_missing)), kind.plural), {}
 
 
 def not_created(params: Mapping[str, Any], segments: Sequence[str], ids: Mapping[str, str]) -> list[str]:

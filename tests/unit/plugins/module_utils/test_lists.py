@@ -11,7 +11,11 @@ import pytest
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
 from ansible_collections.clouddb.control.plugins.module_utils._http.errors import StatusError
 from ansible_collections.clouddb.control.plugins.module_utils._lists import list_named
-from ansible_collections.clouddb.control.plugins.module_utils._projects import branch_id_from, project_id_from
+from ansible_collections.clouddb.control.plugins.module_utils._projects import (
+    branch_from,
+    branch_id_from,
+    project_id_from,
+)
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import Scripted, Serve, page
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import Reply, reply
 
@@ -78,6 +82,14 @@ def test_what_looks_like_an_id_may_be_a_name(serve: Serve) -> None:
     named = {"id": "p-1", "name": "red-moon-34567890"}
     served = serve(reply({}, 404), projects(named))
     assert project_id_from({"project": named["name"]}, served.client, may_be_missing=False) == "p-1"
+
+
+def test_the_branches_show_whether_a_project_has_the_id(serve: Serve) -> None:
+    branches = page("branches", [{"id": "br-2", "name": "dev"}])
+    options = {"project": "red-moon-34567890", "branch": "dev"}
+    assert branch_from(options, serve(branches).client, may_be_missing=False) == (options["project"], "br-2")
+    served = serve(*[reply({}, 404)] * 2, projects({"id": "p-1", "name": options["project"]}), branches)
+    assert branch_from(options, served.client, may_be_missing=False) == ("p-1", "br-2")
 
 
 def test_two_organizations_are_refused_before_a_request(serve: Serve) -> None:
