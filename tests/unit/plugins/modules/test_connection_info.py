@@ -114,7 +114,7 @@ def test_what_does_not_exist_is_an_error_except_in_check_mode(client: Client, tm
 
 @pytest.mark.parametrize(
     "path, body",
-    [(f"/projects/{SHOP}", {"project": {}}), ("*/databases/*", {"database": {}}), ("*/connection_uri", {})],
+    [(f"/projects/{SHOP}/branches", {}), ("*/databases/*", {"database": {}}), ("*/connection_uri", {})],
 )
 def test_response_that_lacks_a_field_is_an_error(
     sandbox: Sandbox, client: Client, path: str, body: dict[str, Any]
