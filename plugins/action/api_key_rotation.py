@@ -24,7 +24,7 @@ class ActionModule(ForkAction):
         variables = task_vars or {}
         for name in RENAMED.keys() & variables.keys():
             self._display.deprecated(
-                f"The variable {name} is now {RENAMED[name]}.", version="3.0.0", collection_name="clouddb.control"
+                f"The variable {name} is now {RENAMED[name]}.", version="4.0.0", collection_name="clouddb.control"
             )
         strategy = str(self._task.get_play().strategy)
         # The strategy debug is linear as well, and so are those of other collections that are named so.

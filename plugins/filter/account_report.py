@@ -79,12 +79,12 @@ options:
       C(written_data_bytes), C(data_transfer_bytes) and C(synthetic_storage_size).
     type: dict
     default: {}
-    version_added: 2.1.0
+    version_added: 3.0.0
   clock_difference:
     description: Seconds by which the clock of the controller is ahead of the service's. More than five minutes are a warning.
     type: float
     default: 0
-    version_added: 2.1.0
+    version_added: 3.0.0
 """
 
 EXAMPLES = r"""

@@ -69,7 +69,7 @@ options:
       - By default, such a list is an error, because AWX with C(overwrite) would delete the hosts of the missing projects.
     type: bool
     default: false
-    version_added: 2.1.0
+    version_added: 3.0.0
   local_connection:
     description:
       - Whether tasks for the projects run on the controller, with its own Python, as Ansible cannot log in to a project. Hosts then have the variables

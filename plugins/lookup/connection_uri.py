@@ -8,7 +8,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 name: connection_uri
 short_description: Get the connection string of a database
-version_added: 2.1.0
+version_added: 3.0.0
 description:
   - Returns the connection string of a database, with the password, for variables and for options of modules such as those of C(community.postgresql).
   - To write it to a file, use the module M(clouddb.control.connection_info), which returns its parts, too.

@@ -8,7 +8,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 name: project_id
 short_description: Get the id of a project by its name
-version_added: 2.1.0
+version_added: 3.0.0
 description: Returns the ids of projects, for example for paths of M(clouddb.control.api_request).
 author: clouddb.control contributors (@clouddb)
 extends_documentation_fragment:

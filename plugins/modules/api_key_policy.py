@@ -196,7 +196,7 @@ check_mode:
   returned: success
   type: bool
   sample: false
-  version_added: 2.1.0
+  version_added: 3.0.0
 checked:
   description: Kinds of findings that the options check.
   returned: success

@@ -53,7 +53,7 @@ options:
     description:
       - New name of the branch O(name), which must exist. If only a branch of the new name exists, it has been renamed, and nothing changes.
     type: str
-    version_added: 2.1.0
+    version_added: 3.0.0
   protected:
     description: Whether the branch is protected from deletion. If not set, it stays as it is.
     type: bool
@@ -93,7 +93,7 @@ options:
       - Entries are compared in order, each by the fields that are set.
     type: list
     elements: dict
-    version_added: 2.1.0
+    version_added: 3.0.0
     suboptions:
       frequency:
         description: How often a snapshot is taken.
@@ -125,13 +125,13 @@ options:
       - Minimum time since the last activity of the computes of the branches that O(name_pattern) deletes, in seconds or with a unit, such as V(48h).
       - A branch without a known activity counts as used when it was created.
     type: raw
-    version_added: 2.1.0
+    version_added: 3.0.0
   keep:
     description:
       - List of names or patterns of branches that O(name_pattern) does not delete, such as those of open pull requests. It may be empty.
       - Names are compared without white space at their ends. Anything but a list of texts is refused, so that a variable without a value deletes nothing.
     type: raw
-    version_added: 2.1.0
+    version_added: 3.0.0
   max_deletions:
     description:
       - Maximum number of branches that O(name_pattern) deletes. If more match, the task warns.

@@ -46,7 +46,7 @@ options:
         backup schedule of the branch, but has another id. It keeps the branch under a name of its own, such as C(main (old)), with the branches that
         were created from it. Delete that branch when you no longer need it, because each restore keeps one more root branch.
     type: str
-    version_added: 2.1.0
+    version_added: 3.0.0
   preserve_as:
     description:
       - Name of a new branch that keeps the present data. No branch may have this name already. If not set, the present data is lost.

@@ -62,15 +62,15 @@ options:
   name:
     description: Name of the compute, which does not select it. If not set, it stays as it is.
     type: str
-    version_added: 2.1.0
+    version_added: 3.0.0
   pg_settings:
     description: Postgres settings of the compute, by name. Only those that are given are compared and changed. The service lists which it accepts.
     type: dict
-    version_added: 2.1.0
+    version_added: 3.0.0
   disabled:
     description: Whether connections to the compute are refused. If not set, it stays as it is.
     type: bool
-    version_added: 2.1.0
+    version_added: 3.0.0
 notes:
   - If several hosts create the compute of type V(read_write) at the same time, it is created once. The service allows several of type
     V(read_only), so set C(run_once) for these.

@@ -60,7 +60,7 @@ options:
       - V(env) is a line such as C(DATABASE_URL='postgresql://…'), which shells, dotenv libraries, Docker Compose and C(EnvironmentFile) of systemd read.
         In a shell, C(set -a; . FILE; set +a) also exports the variable.
       - V(env_literal) is the same line without quotes, for programs that take the value literally, such as C(docker run --env-file),
-        C(kubectl create secret --from-env-file) and the file E(GITHUB_ENV). A shell cannot read it. It was added in version 2.1.0.
+        C(kubectl create secret --from-env-file) and the file E(GITHUB_ENV). A shell cannot read it. It was added in version 3.0.0.
       - With each format, a file that holds anything but a connection string or O(variable), such as other variables, is refused.
     type: str
     choices: [uri, env, env_literal]

@@ -40,7 +40,7 @@ options:
         none.
     type: list
     elements: str
-    version_added: 2.1.0
+    version_added: 3.0.0
   query:
     description:
       - Additional query parameters for the list of projects, as far as the service supports them, such as C(search).
@@ -175,7 +175,7 @@ unavailable_project_ids:
   type: list
   elements: str
   sample: []
-  version_added: 2.1.0
+  version_added: 3.0.0
 failure:
   description: Machine-readable cause of the failure. R(Kinds of failure,
     ansible_collections.clouddb.control.docsite.failure_kinds) lists the kinds and fields.

@@ -61,7 +61,7 @@ options:
   default_compute:
     description: Settings of the computes that the service creates in the project, unless they have their own. If not set, they stay as they are.
     type: dict
-    version_added: 2.1.0
+    version_added: 3.0.0
     suboptions:
       min_cu:
         description: Minimum size, in compute units, such as V(0.25).
@@ -75,15 +75,15 @@ options:
   branch_name:
     description: Name of the default branch of a new project. If not set, the service decides. It matters for a new project only.
     type: str
-    version_added: 2.1.0
+    version_added: 3.0.0
   database_name:
     description: Name of the database of a new project. If not set, the service decides. It matters for a new project only.
     type: str
-    version_added: 2.1.0
+    version_added: 3.0.0
   database_user:
     description: Name of the user that owns the database of a new project. If not set, the service decides. It matters for a new project only.
     type: str
-    version_added: 2.1.0
+    version_added: 3.0.0
 notes:
   - The module sends the requests of the API document that Neon publishes.
 seealso:

@@ -106,7 +106,7 @@ service_time:
   returned: success
   type: str
   sample: "2026-11-21T09:15:07Z"
-  version_added: 2.1.0
+  version_added: 3.0.0
 unavailable_project_ids:
   description: Ids of projects that the service could not include in its list. If there are any, the task also warns about them.
   returned: success

@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: snapshot
 short_description: Take or delete a snapshot of a branch
-version_added: 2.1.0
+version_added: 3.0.0
 description:
   - Takes a snapshot of a root branch, which stays when the history of the branch is gone, changes when it expires, or deletes it.
   - A snapshot of this name that exists is kept, whatever branch it is of. A name that says when or before what it was taken makes a new one each time.

@@ -8,7 +8,7 @@
 DOCUMENTATION = r"""
 module: snapshot_info
 short_description: List the snapshots of a project or of a branch
-version_added: 2.1.0
+version_added: 3.0.0
 description:
   - Lists all snapshots of a project, or of one of its branches, also those that a backup schedule has taken.
   - The list is complete, or the task fails.
