@@ -119,15 +119,6 @@ def test_given_mode_that_the_owner_cannot_read_is_refused(mode: int | str) -> No
         dest_from({"dest": "key", "mode": mode}, keep_attributes)
 
 
-def test_a_symbolic_mode_that_the_owner_cannot_read_is_refused_once_it_is_known(file: SecretFile, key: Path) -> None:
-    """What u-r results in depends on the mode that the file has."""
-    unreadable = dest_from({"dest": str(key), "mode": "u-r"}, lambda path: os.chmod(path, 0o240) or True)
-    assert unreadable
-    with pytest.raises(InvalidOption, match="^mode: The owner could not read a file with mode 0240"):
-        replace(unreadable)
-    assert (key.read_text(), mode_of(key), os.listdir(key.parent)) == ("secret\n", 0o640, ["key"])
-
-
 @pytest.mark.parametrize("mode", [440, 400, 640, 600, 644, 660, 700])
 def test_a_decimal_number_in_place_of_an_octal_one_is_refused(mode: int) -> None:
     """440 is 0670, with which the group could write the file: https://github.com/ansible/ansible-modules-core/issues/2963"""

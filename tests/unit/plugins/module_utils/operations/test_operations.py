@@ -247,14 +247,6 @@ def test_projects_that_are_deleted_meanwhile_are_left_out_with_a_warning(serve: 
     assert missing == ["gone-1", "gone-2"]
 
 
-@pytest.mark.parametrize("known", [[], ["a"]])
-def test_projects_that_are_known_are_not_listed(serve: Serve, known: list[str]) -> None:
-    """Without any, that is no project, and not all of the account."""
-    served = serve()
-    assert map_account(served.client, str.upper, 1, None, known) == ([*map(str.upper, known)], [], [])
-    assert served.requests == []
-
-
 def test_any_other_error_is_raised(serve: Serve) -> None:
     with pytest.raises(StatusError):
         of_account(serve(page("projects", [{"id": "a"}, {"id": "b"}]), named("a"), reply({}, 409)))
