@@ -217,6 +217,15 @@ def test_the_time_of_an_earlier_action_is_no_evidence(sandbox: Sandbox, client: 
     assert failing(client, module="branch_restore", name="dev", wait=False)["kind"] == "unknown_outcome"
 
 
+def test_an_earlier_time_that_a_list_shows_late_is_no_evidence(sandbox: Sandbox, client: Client) -> None:
+    compute = task(client, **ACTIONS["restart"])["compute"]
+    sandbox.advance(60)
+    lagging = {"endpoints": [{**compute, "started_at": None}]}
+    sandbox.fault("status", status=200, method="GET", path="*/endpoints", body=lagging)
+    sandbox.fault("status", status=502, method="POST", path="*/restart")
+    assert failing(client, **ACTIONS["restart"])["kind"] == "unknown_outcome"
+
+
 @pytest.mark.parametrize("state", ["present", "absent"])
 @pytest.mark.parametrize(
     ("module", "options"),
