@@ -37,6 +37,7 @@ def test_integer_is_within_limits() -> None:
 def test_a_value_that_is_valid_is_returned() -> None:
     assert options.integer({}, "it", 1) is None
     assert options.not_blank({"it": ["a"]}, "it") == ["a"]
+    options.require_number("it", 10**400)
     for value, problem in ((True, "a number, not the boolean true"), (float("inf"), "a finite number, not inf")):
         with pytest.raises(InvalidOption, match=f"^it: must be {problem}.$"):
             options.require_number("it", value)

@@ -165,6 +165,14 @@ def test_one_deletion_of_many_is_a_change(sandbox: Sandbox, client: Client, cloc
         assert sum(pool.map(delete, hosts)) == 1
 
 
+@pytest.mark.parametrize("wait", [True, False])
+def test_a_deletion_whose_first_response_is_lost_is_a_change(sandbox: Sandbox, client: Client, wait: bool) -> None:
+    """The second one finds nothing more to delete, and says so."""
+    sandbox.fault("lost_answer", method="DELETE", path="*/branches/*")
+    assert task(client, "branch", name="dev", state="absent", wait=wait)["changed"] is True
+    assert [line.split()[0] for line in writes(sandbox)][-2:] == ["DELETE"] * 2
+
+
 def test_of_projects_that_hosts_create_at_once_one_stays(sandbox: Sandbox, client: Client, clock: FakeClock) -> None:
     hosts = [Client(client.connection, clock.clock) for _host in range(6)]
     barrier = Barrier(len(hosts))
