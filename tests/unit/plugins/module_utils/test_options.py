@@ -228,9 +228,17 @@ def test_parse_age_returns_none_for_anything_else(value: object) -> None:
 ITEMS = [{"id": "a", "name": None, "tags": [{"id": 1}]}, {"id": "b", "size": 3}]
 
 
+@pytest.mark.parametrize("by_name, advice", [({}, ""), ({"project": None}, " For a name, set project.")])
+def test_only_an_option_that_there_is_is_advised_for_a_name(by_name: dict[str, None], advice: str) -> None:
+    with pytest.raises(InvalidOption) as refusal:
+        options.identifier({**by_name, "project_id": "my shop"}, "project_id")
+    assert str(refusal.value).endswith(f"'-', '_' and '.'.{advice}")
+
+
 @pytest.mark.parametrize("missing, quoted", [(["naem"], "'naem'"), (["a b", "x\n"], r"'a b' or 'x\n'")])
 def test_fields_that_no_item_has_are_a_warning(missing: list[str], quoted: str) -> None:
     fields = options.Fields(["id", *missing, "error"], optional=["error"])
+    assert fields.warnings() == []  # of no items
     fields.reduce(ITEMS[:1])
     fields.reduce(ITEMS[1:])
     assert fields.warnings() == [f"fields: no item has {quoted}. The fields are id, name, size, tags."]
