@@ -173,6 +173,22 @@ def test_a_deletion_whose_first_response_is_lost_is_a_change(sandbox: Sandbox, c
     assert [line.split()[0] for line in writes(sandbox)][-2:] == ["DELETE"] * 2
 
 
+@pytest.mark.parametrize("lags", [False, True])
+def test_a_deletion_whose_repetition_finds_the_project_locked_returns_its_operations(
+    sandbox: Sandbox, client: Client, dev: str, lags: bool
+) -> None:
+    """With C(lags), it is sent again, because the branch still seems to be there."""
+    branch = sandbox.api("GET", f"{PROJECT}/branches/{dev}")
+    sandbox.fault("lost_answer", method="DELETE", path="*/branches/*")
+    sandbox.fault("status", status=423, method="DELETE", path="*/branches/*")
+    if lags:
+        sandbox.fault("status", status=200, method="GET", path=f"*/branches/{dev}", body=branch)
+    result = task(client, "branch", name="dev", state="absent")
+    assert result["changed"] is True
+    assert [each["action"] for each in result["operations"]] == ["suspend_compute"]
+    assert len([line for line in writes(sandbox) if line.startswith("DELETE")]) == (3 if lags else 2)
+
+
 def test_of_projects_that_hosts_create_at_once_one_stays(sandbox: Sandbox, client: Client, clock: FakeClock) -> None:
     hosts = [Client(client.connection, clock.clock) for _host in range(6)]
     barrier = Barrier(len(hosts))
