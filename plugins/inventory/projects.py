@@ -158,7 +158,7 @@ from ..module_utils._lists import no_such
 from ..module_utils._operations.operations import Selection, list_operations, map_projects
 from ..module_utils._operations.status import SUCCEEDED
 from ..module_utils._options import as_text, integer
-from ..module_utils._projects import Filters, checked_filters, checked_query, list_projects, no_project
+from ..module_utils._projects import ProjectFilter, checked_filters, checked_query, list_projects, no_project
 from ..module_utils._secrets import encodings
 from ..module_utils._untrusted import MAX_MESSAGE_LENGTH, displayable, is_id
 from ..plugin_utils._host_names import LOCAL_NAMES, host_names
@@ -372,10 +372,12 @@ def _earlier_ids(inventory: InventoryData) -> dict[str, set[str]]:
 
 
 def _checked(options: dict[str, Any]) -> dict[str, Any]:
-    """The options, with filters as Filters and query as query parameters. Raises InvalidOption."""
-    unknown = set(options["filters"]) - set(Filters._fields)
+    """The options, with filters as ProjectFilter and query as query parameters. Raises InvalidOption."""
+    unknown = set(options["filters"]) - set(ProjectFilter._fields)
     if unknown:
-        raise InvalidOption("filters", f"unknown keys: {', '.join(sorted(unknown))}. Use {', '.join(Filters._fields)}.")
+        raise InvalidOption(
+            "filters", f"unknown keys: {', '.join(sorted(unknown))}. Use {', '.join(ProjectFilter._fields)}."
+        )
     filters = {name: as_text("filters", value, name) for name, value in options["filters"].items()}
     integer(options, "page_size", 1)
     integer(options, "workers", 1, MAX_WORKERS)

@@ -47,12 +47,16 @@ def list_resources(
     first: Response | None = None,
     page_size: int | None = None,
     kept: Callable[[list[dict[str, Any]]], list[dict[str, Any]]] = list,
+    check: Callable[[Response], None] | None = None,
     **types: type,
 ) -> Listed:
     """Fetch all pages of a list. C(kept) returns what is kept of the items of a page; the others are as of pages().
 
-    Raises what Client raises.
+    C(check) is called with the first response, before its items are read. Raises what Client raises.
     """
+    if check:
+        first = first_page(client, *segments, query=query, page_size=page_size)
+        check(first)
     items: list[dict[str, Any]] = []
     names: dict[str, str] = {}
     unavailable: dict[str, None] = {}
@@ -75,37 +79,21 @@ def _unavailable_ids(page: Response) -> list[str]:
     return list(map(page.require_id, ids or []))
 
 
-def list_checked(
-    client: Client,
-    segments: Sequence[str],
-    field: str | None,
-    query: Mapping[str, Any] | None,
-    check: Callable[[Response], None] | None,
-    **options: Any,
-) -> Listed:
-    """As list_resources(). C(check) is called with the first response, before its items are read."""
-    first = first_page(client, *segments, query=query, page_size=options.get("page_size"))
-    if check:
-        check(first)
-    return list_resources(client, segments, field, query, first, **options)
-
-
 def list_named(
     client: Client,
     segments: Sequence[str],
     field: str | None,
     name: str,
     query: Mapping[str, Any] | None = None,
-    check: Callable[[Response], None] | None = None,
     **options: Any,
 ) -> Listed:
     """What a list has by this id or name, exactly or as a part: what the service finds, else the complete list.
 
-    So the list lacks nothing of this id or name, and if it has nothing of it, it has the names that are near. C(check) is called with
-    the first response; C(options) are those of list_resources(). Raises what Client raises, and ClouddbError if the service
-    could not include everything: what it left out may have the same name.
+    So the list lacks nothing of this id or name, and if it has nothing of it, it has the names that are near. C(options) are
+    those of list_resources(). Raises what Client raises, and ClouddbError if the service could not include everything: what it left
+    out may have the same name.
     """
-    listed = search_named(client, segments, field, name, query, check, **options)
+    listed = search_named(client, segments, field, name, query, **options)
     require_complete(listed, name)
     return listed
 
@@ -116,7 +104,6 @@ def search_named(
     field: str | None,
     name: str,
     query: Mapping[str, Any] | None = None,
-    check: Callable[[Response], None] | None = None,
     kept: Callable[[list[dict[str, Any]]], list[dict[str, Any]]] = list,
     or_all: bool = True,
     **options: Any,
@@ -135,7 +122,7 @@ def search_named(
     if segments[-1] in SEARCHABLE and "search" not in (query or {}):
         try:
             searched = {**(query or {}), "search": name}
-            found = list_checked(client, segments, field, searched, check, kept=noted, **options)
+            found = list_resources(client, segments, field, searched, kept=noted, **options)
         except StatusError as error:
             if not may_refuse_parameter(error):
                 raise
@@ -143,7 +130,7 @@ def search_named(
             # A service that ignores the parameter has returned the complete list.
             if is_found or is_ignored or not or_all:
                 return found
-    return list_checked(client, segments, field, query, check, kept=noted, **options)
+    return list_resources(client, segments, field, query, kept=noted, **options)
 
 
 def require_complete(listed: Listed, name: str) -> None:

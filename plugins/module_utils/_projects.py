@@ -33,7 +33,7 @@ ORGANIZATION_OPTIONS: dict[str, dict[str, Any]] = {
 PROJECT_OPTIONS: dict[str, dict[str, Any]] = {"project": {"type": "str", "required": True}, **ORGANIZATION_OPTIONS}
 
 
-class Filters(NamedTuple):
+class ProjectFilter(NamedTuple):
     """Values that fields of a project must equal; None matches any value."""
 
     project_id: str | None = None
@@ -48,7 +48,7 @@ class Filters(NamedTuple):
 
 def list_projects(
     client: Client,
-    filters: Filters = Filters(),
+    filters: ProjectFilter = ProjectFilter(),
     query: Mapping[str, Any] | None = None,
     page_size: int | None = None,
     fields: Fields | None = None,
@@ -219,7 +219,7 @@ def branch_id_from(
     raise ClouddbError("not_found", problem, {"option": "branch"})
 
 
-def no_project(listed: Listed, filters: Filters, query: Mapping[str, Any]) -> ClouddbError:
+def no_project(listed: Listed, filters: ProjectFilter, query: Mapping[str, Any]) -> ClouddbError:
     """The error if no project was found; its message names what was asked for."""
     wanted = {option: value for option, value in filters._asdict().items() if value is not None}
     conditions = [f"{option} '{value}'" for option, value in wanted.items()]
@@ -252,6 +252,6 @@ def checked_query(params: Mapping[str, Any]) -> dict[str, Any]:
     return query_parameters("query", {**query, "org_id": org_id})
 
 
-def checked_filters(params: Mapping[str, Any]) -> Filters:
+def checked_filters(params: Mapping[str, Any]) -> ProjectFilter:
     """The options C(project_id), C(name) and C(region_id). Raises InvalidOption for blank values."""
-    return Filters(identifier(params, "project_id"), not_blank(params, "name"), not_blank(params, "region_id"))
+    return ProjectFilter(identifier(params, "project_id"), not_blank(params, "name"), not_blank(params, "region_id"))

@@ -136,7 +136,7 @@ from ..module_utils._errors import InvalidOption
 from ..module_utils._http.client import MAX_WORKERS, Client
 from ..module_utils._http.errors import RequestFailed
 from ..module_utils._operations.operations import OperationRef
-from ..module_utils._operations.wait import LAST_POLL_SECONDS, WAIT_OPTIONS, UnfinishedOperations, Wait, wait_options
+from ..module_utils._operations.wait import LAST_POLL_SECONDS, WAIT_OPTIONS, Wait, wait_options
 from ..module_utils._options import NOT_CREATED_ID, identifier, integer
 from ..module_utils._projects import ORGANIZATION_OPTIONS, project_id_from
 from ..module_utils._timestamps import duration
@@ -176,7 +176,7 @@ def _set_operations(wait: Wait, params: Mapping[str, Any], client: Client, check
     if operation_ids is not None:
         wait.operations = dict.fromkeys(OperationRef(project_id, operation_id) for operation_id in operation_ids)
     else:
-        wait.unlisted = UnfinishedOperations(project_id, lookback)
+        wait.unlisted, wait.lookback = project_id, lookback
 
 
 def _operation_ref(position: int, operation: Mapping[str, Any]) -> OperationRef:

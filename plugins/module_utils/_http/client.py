@@ -33,7 +33,7 @@ NO_CONTENT = 204
 class Client:
     """A client of the service for one API key, which several threads may use at once.
 
-    Methods raise ServiceUnreachable, StatusError (Unauthorized, NotFound) or UnexpectedResponse. The secrets in responses are
+    Methods raise Unreachable, StatusError (Unauthorized, NotFound) or UnexpectedResponse. The secrets in responses are
     masked, except for those of with_secrets(). C(trace) is the list that gets a line for each attempt of a request.
     """
 

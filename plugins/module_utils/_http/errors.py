@@ -36,7 +36,7 @@ class RequestFailed(ClouddbError):
         self.request, self.attempts = request, attempts
 
 
-class ServiceUnreachable(RequestFailed):
+class Unreachable(RequestFailed):
     """No complete response: no connection, a broken one, a timeout, or a certificate that is not trusted."""
 
     def __init__(self, message: str, request: Request, attempts: int, may_have_acted: bool, transient: bool):

@@ -22,9 +22,8 @@ from .._untrusted import PROJECT_ID, UnsupportedJson, decode, displayable
 from .attempt import AttemptError
 from .backoff import retry_after_seconds
 from .connection import Connection
-from .errors import NotFound, ServiceUnreachable, StatusError, Unauthorized
+from .errors import NotFound, StatusError, Unauthorized, Unreachable
 from .message import TRANSIENT_STATUSES, RawResponse, Request
-from .session import BodyError
 
 with suppress(ImportError):  # which session.py reports
     from requests import RequestException
@@ -148,7 +147,7 @@ class _Failure(NamedTuple):
             return "the body is not valid gzip"
         if self.exceeds_limit_of_headers():
             return text.removeprefix("got ")
-        is_shown = isinstance(error, (BodyError, OSError)) or self.is_certificate_of_other_host()
+        is_shown = isinstance(error, OSError) or self.is_certificate_of_other_host()
         return text if is_shown and text else type(error).__name__
 
 
@@ -199,7 +198,7 @@ def _classified(failure: _Failure) -> tuple[bool, str]:
             False,
             "{name} got a response from {base_url} that Python does not read: {reason}. A proxy may add headers.",
         )
-    if not isinstance(failure.error, (OSError, HTTPError, BodyError)):
+    if not isinstance(failure.error, (OSError, HTTPError)):
         return False, "{name} failed with an unexpected {error}."
     if failure.was_sent:
         return True, "{name} got no complete response from {base_url}: the connection broke ({reason})."
@@ -214,7 +213,7 @@ def unreachable_error(
     attempts: int,
     seconds: float,
     acted_before: bool,
-) -> ServiceUnreachable:
+) -> Unreachable:
     """The error that a failed attempt of at most C(seconds) ends with.
 
     C(acted_before) is set if the service may have carried out an earlier attempt.
@@ -240,7 +239,7 @@ def unreachable_error(
         message += f" {attempts} attempts were made."
     message += _earlier_attempt_note(request, acted_before and not failed.was_sent)
     may_have_acted = failed.was_sent or acted_before
-    return ServiceUnreachable(masker.text(message), request, attempts, may_have_acted, transient)
+    return Unreachable(masker.text(message), request, attempts, may_have_acted, transient)
 
 
 def _earlier_attempt_note(request: Request, acted_before: bool) -> str:

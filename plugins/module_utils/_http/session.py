@@ -52,10 +52,6 @@ def missing_requests() -> str:
     )
 
 
-class BodyError(Exception):
-    """The body of a response ends early."""
-
-
 class FinalResponse(HTTPResponse):
     """Skips interim responses such as 103, of which there may be any number before the final one (RFC 9110, 15.2)."""
 
@@ -166,8 +162,8 @@ def exchange(
         try:
             body = response.content
             if missing := response.raw.length_remaining:
-                raise BodyError(f"{missing} bytes of the body are missing")
-        except (BodyError, RequestException):
+                raise ConnectionError(f"{missing} bytes of the body are missing")
+        except (ConnectionError, RequestException):
             if response.status_code < 400:
                 raise
             body = b""

@@ -11,7 +11,7 @@ from .._clock import Clock, Deadline
 from .._secrets import MASK, Masker
 from .attempt import AttemptError, end_if_abandoned, run_attempt
 from .connection import Connection
-from .errors import ServiceUnreachable
+from .errors import Unreachable
 from .message import LOCKED, RawResponse, Request
 from .session import exchange, open_session
 
@@ -39,7 +39,7 @@ class Transport:
         There are up to C(1 + retries) attempts, each of at most C(api_timeout) seconds. They begin and end before the deadline,
         if there is one. GET, PUT and DELETE are attempted again after every transient error, POST and PATCH only if the
         service cannot have acted. Without C(retry_locked), none is attempted again after 423, or while something is not ready.
-        What the last attempt ended with says whether there was no time for another one. Raises ServiceUnreachable.
+        What the last attempt ended with says whether there was no time for another one. Raises Unreachable.
         """
         attempts = 0
         acted_before = False
@@ -71,7 +71,7 @@ class Transport:
 
     def _attempt(
         self, request: Request, seconds: float, attempts: int, acted_before: bool
-    ) -> RawResponse | ServiceUnreachable:
+    ) -> RawResponse | Unreachable:
         """The response to one attempt, or the error that it would end with."""
         began = self._clock.monotonic()
         try:

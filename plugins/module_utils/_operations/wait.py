@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from functools import partial
 from typing import Any, Callable, NamedTuple
@@ -16,7 +16,7 @@ from .._http.errors import NotFound, RequestFailed, StatusError, UnexpectedRespo
 from .._parallel import in_parallel
 from .._timestamps import duration
 from .._untrusted import displayable
-from .operations import Operation, OperationRef, Selection, poll_operations, selected_pages
+from .operations import LOOKBACK, Operation, OperationRef, Selection, poll_operations, selected_pages
 from .progress import Progress
 from .status import ENDED, FAILED, STATUSES, SUCCEEDED
 
@@ -63,13 +63,6 @@ def poll_interval(polls: int, longest: float) -> float:
     return min(FIRST_POLL_INTERVAL * POLL_INTERVAL_GROWTH ** min(polls, 60), longest)
 
 
-class UnfinishedOperations(NamedTuple):
-    """All operations of a project that are unfinished when they are listed and were created within C(lookback) seconds (0: ever)."""
-
-    project_id: str
-    lookback: float
-
-
 class WaitFailed(ClouddbError):
     """Operations failed, the deadline passed, or an error aborted the wait. C(result) holds the last known states."""
 
@@ -78,7 +71,8 @@ class Wait:
     """A wait for operations: polls them, and knows what the service has returned. Times are seconds since the wait began.
 
     - C(operations): the last known state of each operation, in the order asked for; None until it has been polled.
-    - C(unlisted): the unfinished operations that have still to be listed; None once they have been.
+    - C(unlisted): the project whose unfinished operations have still to be listed, those that were created within C(lookback)
+      seconds (0: ever); None once they have been.
     - C(accepts_failure): whether the wait is over, and has succeeded, once no operation is unfinished.
     - C(timeout): until its deadline. A task may wait several times, so that it is less than that of C(options).
     - C(polls), C(_next_poll_at): number of polls so far, and when the next one is due.
@@ -89,8 +83,6 @@ class Wait:
         self,
         client: Client,
         options: WaitOptions,
-        operations: Iterable[OperationRef] = (),
-        unlisted: UnfinishedOperations | None = None,
         timeout: float | None = None,
         accepts_failure: bool = False,
         progress: Progress | None = None,
@@ -99,8 +91,9 @@ class Wait:
         self._started = client.clock.monotonic()
         self.timeout = options.timeout if timeout is None else timeout
         self.accepts_failure = accepts_failure
-        self.operations: dict[OperationRef, Operation | None] = dict.fromkeys(operations)
-        self.unlisted = unlisted
+        self.operations: dict[OperationRef, Operation | None] = {}
+        self.unlisted: str | None = None
+        self.lookback = LOOKBACK.total_seconds()
         self.polls = 0
         self._next_poll_at = 0.0
         self._failed_since: dict[OperationRef, float] = {}
@@ -172,13 +165,13 @@ class Wait:
             is_early = isinstance(error, NotFound) and self.may_be_unknown(error.details["path"])
             (transient if error.transient or is_passing or is_early else permanent).append(error)
 
-    def _list_unfinished(self, unlisted: UnfinishedOperations) -> None:
+    def _list_unfinished(self, project_id: str) -> None:
         # With its retries, a long list does not begin anew after each error.
-        selection = Selection(created_after=timedelta(seconds=unlisted.lookback) if unlisted.lookback else None)
-        for page in selected_pages(self._retrying_client, unlisted.project_id, selection, None):
+        selection = Selection(created_after=timedelta(seconds=self.lookback) if self.lookback else None)
+        for page in selected_pages(self._retrying_client, project_id, selection, None):
             for operation in page.items:
                 if operation["status"] not in ENDED:
-                    self.record(OperationRef(unlisted.project_id, operation["id"]), operation)
+                    self.record(OperationRef(project_id, operation["id"]), operation)
         self.unlisted = None
 
     def _poll_project(self, client: Client, project_id: str, operation_ids: Sequence[str]) -> None:
@@ -276,7 +269,7 @@ class Wait:
         unfinished = [ref for ref in self.awaited() if ref not in failed]
         after = f"Timed out after {round(self._options.timeout, 1):g} s"
         if self.unlisted:
-            message = f"{after} before the unfinished operations of {self.unlisted.project_id} could be listed."
+            message = f"{after} before the unfinished operations of {self.unlisted} could be listed."
         else:
             counts = [
                 f"{self._count(refs)} {how}" for refs, how in ((unfinished, "unfinished"), (failed, "failed")) if refs

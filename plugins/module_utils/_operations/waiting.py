@@ -11,9 +11,9 @@ from .._clock import Deadline
 from .._errors import ClouddbError
 from .._http.client import Client
 from .._http.errors import StatusError
-from .operations import LOOKBACK, MAX_NAMED, Operation, project_in_path
+from .operations import MAX_NAMED, Operation, project_in_path
 from .progress import Progress
-from .wait import LAST_POLL_SECONDS, UnfinishedOperations, Wait, WaitFailed, WaitOptions, poll_interval
+from .wait import LAST_POLL_SECONDS, Wait, WaitFailed, WaitOptions, poll_interval
 
 
 class Waiting:
@@ -77,14 +77,11 @@ class Waiting:
 
         With C(accepts_gone), their project may be deleted meanwhile.
         """
-        wait = self._wait(max(0.0, self.seconds_left()), accepts_failure)
+        wait = Wait(self._client, self._options, max(0.0, self.seconds_left()), accepts_failure, self._progress)
         for operation in {operation["id"]: operation for operation in operations}.values():
             wait.expect(operation)
         self._run(wait, accepts_gone)
         return wait
-
-    def _wait(self, seconds: float, accepts_failure: bool, unlisted: UnfinishedOperations | None = None) -> Wait:
-        return Wait(self._client, self._options, (), unlisted, seconds, accepts_failure, self._progress)
 
     def _run(self, wait: Wait, accepts_gone: bool = True) -> None:
         try:
@@ -122,8 +119,8 @@ class Waiting:
         if remaining <= 0:
             raise _locked(error, option, seconds, self._locking, may_have_acted)
         if project_id := project_in_path(error.details["path"].split("/")[1:]):
-            unlisted = UnfinishedOperations(project_id, LOOKBACK.total_seconds())
-            wait = self._wait(remaining, True, unlisted)
+            wait = Wait(self._client, self._options, remaining, True, self._progress)
+            wait.unlisted = project_id
             self._run(wait)
             self._locking = [ref.id for ref in wait.awaited()]
             if wait.operations:

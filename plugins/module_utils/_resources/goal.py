@@ -186,9 +186,9 @@ class Goal(NamedTuple):
     def expected(self, resource: Resource | None, operations: Sequence[Mapping[str, Any]]) -> Resource:
         """The resource as it will be when the unfinished actions on it, newest first, have ended."""
         expected = {**(resource or {})}
-        kind = self.kind if self.first_request.action else None
+        actions, noun = (self.kind.actions.values(), self.kind.result) if self.kind else ((), "")
         # The operation of the action start is start_compute.
-        effects = {f"{each.path}_{kind.result}": each.sets_fields for each in kind.actions.values()} if kind else {}
+        effects = {f"{each.path}_{noun}": each.sets_fields for each in actions}
         for operation in reversed(operations):
             if operation["status"] not in ENDED:
                 expected.update(effects.get(str(operation.get("action"))) or {})

@@ -15,7 +15,7 @@ from .._errors import ClouddbError, InvalidOption
 from .._http.client import Client
 from .._http.errors import NotFound, StatusError
 from .._http.response import Response
-from .._lists import Listed, list_checked, search_named
+from .._lists import Listed, list_resources, search_named
 from .._operations.operations import (
     LOOKBACK,
     MAX_NAMED,
@@ -133,9 +133,7 @@ def _successor(client: Client, task: Task, known: Resource) -> Resource | None:
         return None
     match = {field: known.get(name) for field, name in successor.items()}
     found = [
-        each
-        for each in list_checked(client, find.segments, find.field, find.query, None).items
-        if contains(each, match)
+        each for each in list_resources(client, find.segments, find.field, find.query).items if contains(each, match)
     ]
     return max(found, key=time_of_creation, default=None)
 
@@ -194,9 +192,9 @@ def find_resource(
     is_named = isinstance(text, (str, int)) and not isinstance(text, bool)
     try:
         listed = (
-            search_named(client, find.segments, find.field, str(text), find.query, check, or_all=or_all)
+            search_named(client, find.segments, find.field, str(text), find.query, check=check, or_all=or_all)
             if is_named
-            else list_checked(client, find.segments, find.field, find.query, check)
+            else list_resources(client, find.segments, find.field, find.query, check=check)
         )
     except NotFound:
         if find.segments == PROJECTS:
@@ -209,7 +207,7 @@ def find_resource(
     if found[0] or not action or not action.listed_with:
         return found
     query = {**find.query, **action.listed_with}
-    return select(list_checked(client, find.segments, find.field, query, check), alternatives, goal)
+    return select(list_resources(client, find.segments, find.field, query, check=check), alternatives, goal)
 
 
 def require_array(response: Response, field: str | None) -> None:

@@ -55,7 +55,7 @@ class Change(NamedTuple):
         return self.previous.number + 1 if self.previous else 0
 
 
-class PollResult(NamedTuple):
+class OperationPoll(NamedTuple):
     """The operations that a poll has read, oldest first, and the ids of seen ones that the service no longer has.
 
     When there may be older operations in the list, C(unread_before) is the creation of the oldest one read from it.
@@ -101,7 +101,7 @@ class FollowedProject:
         ended = {*unknown[:-MAX_UNKNOWN]}
         return [each for each, seen in self.remembered.items() if seen.status not in ENDED and each not in ended]
 
-    def changes(self, result: PollResult) -> list[Change]:
+    def changes(self, result: OperationPoll) -> list[Change]:
         """The changes that a poll has found, oldest first. Call remember() for each in this order, after it was reported.
 
         In the first poll, operations that are not new are remembered here, and nothing is reported of them.
@@ -131,7 +131,7 @@ class FollowedProject:
         else:
             self.remembered[change.operation["id"]] = change.previous
 
-    def complete(self, result: PollResult, now: float) -> bool:
+    def complete(self, result: OperationPoll, now: float) -> bool:
         """End a poll after its changes were remembered. Returns whether what is remembered has changed.
 
         C(now) is by the monotonic clock. An operation that the service lacks is forgotten once it has lacked it for MISSING_SECONDS.
@@ -188,7 +188,7 @@ def _is_stale(operation: Operation, seen: SeenOperation) -> bool:
     return bool(updated_at and seen.updated_at and updated_at < parse_timestamp(seen.updated_at))
 
 
-def read_operations(client: Client, followed: FollowedProject) -> PollResult:
+def read_operations(client: Client, followed: FollowedProject) -> OperationPoll:
     """Read the operation list as far as it may hold something new, and the unfinished operations beyond; changes nothing.
 
     Raises NotFound when there is no such project, and what Client raises.
@@ -215,4 +215,4 @@ def read_operations(client: Client, followed: FollowedProject) -> PollResult:
             found[operation_id] = {**fetched, "created_at": seen.created_at}
         except NotFound:
             missing_ids.append(operation_id)
-    return PollResult(list(reversed(found.values())), missing_ids, unread_before)
+    return OperationPoll(list(reversed(found.values())), missing_ids, unread_before)

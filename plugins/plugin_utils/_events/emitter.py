@@ -20,21 +20,21 @@ RULES_TIMEOUT = 60.0
 EVENT_NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "clouddb.control.operations")
 
 
-class EventQueue(Protocol):
+class Queue(Protocol):
     """The queue that a rulebook passes to an event source."""
 
     async def put(self, event: Any, /) -> None:
         """Put one event into the queue."""
 
 
-def is_delivered(queue: EventQueue) -> bool:
+def is_delivered(queue: Queue) -> bool:
     """Whether the queue no longer holds any event. Without a way to find out, it is assumed."""
     # ansible-rulebook gives a queue with filters around the one that holds events, a single one.
     empty = getattr(getattr(queue, "queue", queue), "empty", None)
     return empty is None or bool(empty())
 
 
-async def wait_until_delivered(queue: EventQueue) -> None:
+async def wait_until_delivered(queue: Queue) -> None:
     """Wait until is_delivered(), at most RULES_TIMEOUT."""
     end = time.monotonic() + RULES_TIMEOUT
     while not is_delivered(queue) and time.monotonic() < end:

@@ -17,17 +17,18 @@ from datetime import datetime, timedelta
 from typing import Callable, NamedTuple, Union
 
 from ...module_utils._clock import SYSTEM_CLOCK, Clock
+from ...module_utils._http.client import Client
 from ...module_utils._http.errors import NotFound, RequestFailed, Unauthorized
 from ...module_utils._lists import Listed
 from ...module_utils._operations.operations import Operation
 from ...module_utils._parallel import Worker
 from ...module_utils._projects import list_projects
 from ...module_utils._timestamps import timestamp_of
-from .changes import Change, FollowedProject, PollResult, read_operations
+from .changes import Change, FollowedProject, OperationPoll, read_operations
 from .checkpoint import Checkpoint, State
-from .emitter import EventQueue, event_of, is_delivered, wait_until_delivered
+from .emitter import Queue, event_of, is_delivered, wait_until_delivered
 from .options import SourceOptions, is_selected
-from .rate_limit import RateLimitedClient
+from .rate_limit import PacedClient
 from .schedule import GROWTH, TOLERANCE, Schedule
 
 # The name under which the list of projects is polled, which is no project's id.
@@ -50,8 +51,8 @@ MAX_REFUSALS = 3
 logger = logging.getLogger("clouddb.control.operations")
 
 
-class CompleteList(NamedTuple):
-    """All projects; C(began_at) is when the list began, by the service's clock, and C(seconds) how long it took."""
+class ProjectPoll(NamedTuple):
+    """All projects that are listed; C(began_at) is when the list began, by the service's clock, and C(seconds) how long it took."""
 
     found: Listed
     began_at: datetime
@@ -59,7 +60,7 @@ class CompleteList(NamedTuple):
 
 
 # None: there is no such project.
-Polled = Union[CompleteList, PollResult, RequestFailed, None]
+Polled = Union[ProjectPoll, OperationPoll, RequestFailed, None]
 
 
 class Follower:
@@ -68,14 +69,14 @@ class Follower:
     def __init__(
         self,
         options: SourceOptions,
-        queue: EventQueue,
+        queue: Queue,
         clock: Clock = SYSTEM_CLOCK,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ):
         self._options = options
         self._clock = clock
         self._sleep = sleep
-        self._client = RateLimitedClient(options.connection, clock, options.requests_per_minute)
+        self._client = PacedClient(options.connection, clock, options.requests_per_minute)
         self._schedule = Schedule(options.interval, options.max_interval, clock)
         self._queue = queue
         selection = {name: sorted({*getattr(options, name)}) for name in ("project_ids", "actions", "statuses")}
@@ -157,35 +158,15 @@ class Follower:
         except RequestFailed as error:
             return error
 
-    def _list(self) -> CompleteList:
+    def _list(self) -> ProjectPoll:
         started = self._clock.monotonic()
-        found = self._listed()
+        found = _projects(self._client, self._options, bool(self._projects))
         if self._is_local_time and abs(self._client.service_now() - self._local_now()) > LIST_LAG:
             # One of the clocks is wrong: a second response shows whether it is a single Date.
-            found = self._listed()
+            found = _projects(self._client, self._options, bool(self._projects))
         seconds = self._clock.monotonic() - started
         # The service's clock may be unknown before.
-        return CompleteList(found, self._client.service_now() - timedelta(seconds=seconds), seconds)
-
-    def _listed(self) -> Listed:
-        """The projects to follow; those that are selected by their ids are fetched by them, as some keys may not list others."""
-        options = self._options
-        if not options.project_ids:
-            return list_projects(self._client, query=options.query, page_size=options.page_size)
-        found, unavailable = [], []
-        failure: RequestFailed | None = None
-        for project_id in options.project_ids:
-            try:
-                found.append(self._client.get("projects", project_id).object("project", id=str))
-            except Unauthorized:
-                raise
-            except RequestFailed as error:
-                failure = error
-                if not isinstance(error, NotFound):
-                    unavailable.append(project_id)
-        if failure and not found and not (isinstance(failure, NotFound) and self._projects):
-            raise failure
-        return Listed(found, unavailable, [], set())
+        return ProjectPoll(found, self._client.service_now() - timedelta(seconds=seconds), seconds)
 
     def _local_now(self) -> datetime:
         return self._local_zero + timedelta(seconds=self._clock.monotonic())
@@ -204,7 +185,7 @@ class Follower:
         if result is not None:
             self._connected()
         self._succeeded(name)
-        if isinstance(result, CompleteList):
+        if isinstance(result, ProjectPoll):
             self._update_projects(result)
             self._schedule.poll_after(name, max(self._options.max_interval, PAUSE_AFTER_LIST * result.seconds))
             return
@@ -270,7 +251,7 @@ class Follower:
 
     # Projects
 
-    def _is_deleted(self, project_id: str, result: PollResult | None) -> bool:
+    def _is_deleted(self, project_id: str, result: OperationPoll | None) -> bool:
         """Whether a project is deleted and has nothing more to report, by a poll that began after the lists that lack it.
 
         A single list or response may lack a project that exists. If it were forgotten, its latest events would be repeated.
@@ -287,7 +268,7 @@ class Follower:
             del self._deleted[next(iter(self._deleted))]
         self._checkpoint.mark_changed()
 
-    def _update_projects(self, complete: CompleteList) -> None:
+    def _update_projects(self, complete: ProjectPoll) -> None:
         """Follow new projects, and poll soon those that are likely to have changed or are missing."""
         listed = {project["id"]: project for project in complete.found.items}
         # Of a project that the service could not list, only the id is known, or what it listed earlier.
@@ -322,7 +303,7 @@ class Follower:
 
     # Emit
 
-    async def _report(self, followed: FollowedProject, result: PollResult) -> float | None:
+    async def _report(self, followed: FollowedProject, result: OperationPoll) -> float | None:
         """Emit an event for each wanted change, and remember it. Returns the seconds since the latest change, if there was any."""
         seconds_since: list[float] = []
         for change in followed.changes(result):
@@ -360,6 +341,29 @@ class Follower:
 
     def _state(self) -> State:
         return State(self._new_since, {**self._deleted, **self._projects}, self._is_local_time)
+
+
+def _projects(client: Client, options: SourceOptions, has_followed: bool) -> Listed:
+    """The projects to follow; those that are selected by their ids are fetched by them, as some keys may not list others.
+
+    C(has_followed) says that some were found before. Raises what Client raises.
+    """
+    if not options.project_ids:
+        return list_projects(client, query=options.query, page_size=options.page_size)
+    found, unavailable = [], []
+    failure: RequestFailed | None = None
+    for project_id in options.project_ids:
+        try:
+            found.append(client.get("projects", project_id).object("project", id=str))
+        except Unauthorized:
+            raise
+        except RequestFailed as error:
+            failure = error
+            if not isinstance(error, NotFound):
+                unavailable.append(project_id)
+    if failure and not found and not (isinstance(failure, NotFound) and has_followed):
+        raise failure
+    return Listed(found, unavailable, [], set())
 
 
 async def in_thread(function: Callable[[str], Polled], name: str) -> Polled:

@@ -21,7 +21,7 @@ ATTEMPTS_OF_PAGE = 3
 PAUSE_BEFORE_RETRY = 1.0
 
 
-class RateLimitedClient(Client):
+class PacedClient(Client):
     """Spaces its GET requests evenly, so that there are no more than C(requests_per_minute), and honors C(Retry-After).
 
     Keeps P1 and P3: one wrong C(Date) moves no boundary.

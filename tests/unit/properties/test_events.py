@@ -22,9 +22,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from ansible_collections.clouddb.control.plugins.module_utils._http.errors import (
     NotFound,
     RequestFailed,
-    ServiceUnreachable,
     StatusError,
     UnexpectedResponse,
+    Unreachable,
 )
 from ansible_collections.clouddb.control.plugins.module_utils._http.message import Request
 from ansible_collections.clouddb.control.plugins.module_utils._operations.status import FAILED, SUCCEEDED
@@ -72,7 +72,7 @@ faults = st.builds(
 
 def error_of(fault: str, path: str) -> RequestFailed:
     if fault == "cut off":
-        return ServiceUnreachable("It failed.", Request("GET", path, "request"), 1, may_have_acted=True, transient=True)
+        return Unreachable("It failed.", Request("GET", path, "request"), 1, may_have_acted=True, transient=True)
     if fault == "not JSON":
         return UnexpectedResponse("It is HTML.", Request("GET", path, "request"), 1)
     status = int(fault.split()[0])

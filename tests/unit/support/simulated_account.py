@@ -13,9 +13,9 @@ from ansible_collections.clouddb.control.plugins.module_utils._http.client impor
 from ansible_collections.clouddb.control.plugins.module_utils._http.connection import Connection
 from ansible_collections.clouddb.control.plugins.module_utils._http.errors import (
     NotFound,
-    ServiceUnreachable,
     StatusError,
     Unauthorized,
+    Unreachable,
 )
 from ansible_collections.clouddb.control.plugins.module_utils._http.message import Request
 from ansible_collections.clouddb.control.plugins.module_utils._http.response import Response
@@ -158,11 +158,11 @@ class SimulatedClient:
         self.account.sent.append(method + key_id)
         fault = self.account.before_request() if self.account.before_request else None
         if fault == "refused":
-            raise ServiceUnreachable("not sent", *request, may_have_acted=False, transient=True)
+            raise Unreachable("not sent", *request, may_have_acted=False, transient=True)
         if fault == "error":
             raise StatusError("internal error", *request, 500)
         self.account.use(self.connection.api_key)
         json = act()
         if fault == "lost":
-            raise ServiceUnreachable("response lost", *request, may_have_acted=True, transient=True)
+            raise Unreachable("response lost", *request, may_have_acted=True, transient=True)
         return Response(json, *request)

@@ -16,12 +16,12 @@ from unittest import mock
 from ansible_collections.clouddb.control.plugins.module_utils._clock import Deadline
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._http.connection import Connection
-from ansible_collections.clouddb.control.plugins.module_utils._http.errors import NotFound, ServiceUnreachable
+from ansible_collections.clouddb.control.plugins.module_utils._http.errors import NotFound, Unreachable
 from ansible_collections.clouddb.control.plugins.module_utils._http.message import Request
 from ansible_collections.clouddb.control.plugins.module_utils._http.response import Response
 from ansible_collections.clouddb.control.plugins.plugin_utils._events import follower
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.options import source_options
-from ansible_collections.clouddb.control.plugins.plugin_utils._events.rate_limit import RateLimitedClient
+from ansible_collections.clouddb.control.plugins.plugin_utils._events.rate_limit import PacedClient
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EPOCH, FakeClock
 
 CONNECTION = {"base_url": "https://control.example.com/api/v2", "api_key": "key-of-the-simulation"}
@@ -146,7 +146,7 @@ class OperationsClient(Client):
         limit = min(self.connection.api_timeout, max(self._remaining(), 0.001))
         self._account.clock.elapsed += min(self._seconds, limit)
         if self._seconds > limit:
-            raise ServiceUnreachable("no response", Request("GET", "/", ""), 1, may_have_acted=True, transient=True)
+            raise Unreachable("no response", Request("GET", "/", ""), 1, may_have_acted=True, transient=True)
         return self._account.get(segments, query)
 
     def with_deadline(self, deadline: Deadline, retries: bool = False) -> Client:
@@ -190,7 +190,7 @@ def follow(
 
     clock = account.clock.clock._replace(utcnow=lambda: account.clock.clock.utcnow() + ahead())
 
-    class SimulatedClient(RateLimitedClient):
+    class SimulatedClient(PacedClient):
         def request(
             self,
             method: str,
@@ -209,7 +209,7 @@ def follow(
             raise asyncio.CancelledError
 
     with (
-        mock.patch.object(follower, "RateLimitedClient", SimulatedClient),
+        mock.patch.object(follower, "PacedClient", SimulatedClient),
         mock.patch.object(follower, "in_thread", in_thread),
         suppress(asyncio.CancelledError),
     ):

@@ -150,12 +150,12 @@ sys.path += {
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
 from ansible_collections.clouddb.control.plugins.module_utils._http.session import REQUESTS_IMPORT_ERROR
-from ansible_collections.clouddb.control.plugins.plugin_utils._events.emitter import EventQueue
+from ansible_collections.clouddb.control.plugins.plugin_utils._events.emitter import Queue
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.follower import Follower
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.options import source_options
 
 
-async def main(queue: EventQueue, args: dict[str, Any]) -> None:
+async def main(queue: Queue, args: dict[str, Any]) -> None:
     """Put events into the queue until cancelled. Raises ClouddbError when it can't go on."""
     if REQUESTS_IMPORT_ERROR:
         problem = f"The Python package requests is missing. Install it for {sys.executable}"

@@ -22,7 +22,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._clock import Dead
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError, SecretFileError
 from ansible_collections.clouddb.control.plugins.module_utils._file_module import FileModule
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
-from ansible_collections.clouddb.control.plugins.module_utils._http.errors import ServiceUnreachable
+from ansible_collections.clouddb.control.plugins.module_utils._http.errors import Unreachable
 from ansible_collections.clouddb.control.plugins.module_utils._http.transport import TRACE
 from ansible_collections.clouddb.control.plugins.module_utils._module import ControlModule, RunFunction
 from ansible_collections.clouddb.control.plugins.module_utils._secrets import encodings
@@ -269,7 +269,7 @@ def test_blank_key_does_not_censor_errors_of_ansible() -> None:
 @pytest.mark.parametrize("failure", [None, ClouddbError("unexpected", "failed"), ValueError("unexpected")], ids=repr)
 def test_the_result_has_the_requests_that_the_action_plugin_asks_for(failure: Exception | None) -> None:
     def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
-        with pytest.raises(ServiceUnreachable):
+        with pytest.raises(Unreachable):
             client.with_deadline(Deadline.after(client.clock, 0)).get("projects")
         if failure:
             raise failure

@@ -37,6 +37,7 @@ def test_integer_is_within_limits() -> None:
 def test_a_value_that_is_valid_is_returned() -> None:
     assert options.integer({}, "it", 1) is None
     assert options.not_blank({"it": ["a"]}, "it") == ["a"]
+    options.require_number("it", 10**400)
     for value, problem in ((True, "a number, not the boolean true"), (float("inf"), "a finite number, not inf")):
         with pytest.raises(InvalidOption, match=f"^it: must be {problem}.$"):
             options.require_number("it", value)
@@ -227,9 +228,17 @@ def test_parse_age_returns_none_for_anything_else(value: object) -> None:
 ITEMS = [{"id": "a", "name": None, "tags": [{"id": 1}]}, {"id": "b", "size": 3}]
 
 
+@pytest.mark.parametrize("by_name, advice", [({}, ""), ({"project": None}, " For a name, set project.")])
+def test_only_an_option_that_there_is_is_advised_for_a_name(by_name: dict[str, None], advice: str) -> None:
+    with pytest.raises(InvalidOption) as refusal:
+        options.identifier({**by_name, "project_id": "my shop"}, "project_id")
+    assert str(refusal.value).endswith(f"'-', '_' and '.'.{advice}")
+
+
 @pytest.mark.parametrize("missing, quoted", [(["naem"], "'naem'"), (["a b", "x\n"], r"'a b' or 'x\n'")])
 def test_fields_that_no_item_has_are_a_warning(missing: list[str], quoted: str) -> None:
     fields = options.Fields(["id", *missing, "error"], optional=["error"])
+    assert fields.warnings() == []  # of no items
     fields.reduce(ITEMS[:1])
     fields.reduce(ITEMS[1:])
     assert fields.warnings() == [f"fields: no item has {quoted}. The fields are id, name, size, tags."]

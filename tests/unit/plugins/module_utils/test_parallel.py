@@ -25,7 +25,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._http.attempt impo
     end_if_abandoned,
     run_attempt,
 )
-from ansible_collections.clouddb.control.plugins.module_utils._http.errors import ServiceUnreachable
+from ansible_collections.clouddb.control.plugins.module_utils._http.errors import Unreachable
 from ansible_collections.clouddb.control.plugins.module_utils._parallel import in_parallel
 from ansible_collections.clouddb.control.tests.unit.support.attempt_timeouts import time_out_when
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import Serve
@@ -142,7 +142,7 @@ def lookup(monkeypatch: pytest.MonkeyPatch) -> Iterator[SlowLookup]:
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_a_name_lookup_that_hangs_ends_with_api_timeout(serve: Serve, lookup: SlowLookup, method: str) -> None:
     client = serve(api_timeout=60, api_retries=1).client
-    with pytest.raises(ServiceUnreachable) as error:
+    with pytest.raises(Unreachable) as error:
         client.get("projects") if method == "GET" else client.post("api_keys", body={})
     assert lookup.begun.is_set()
     # Both methods are retried, because nothing was sent.
@@ -151,7 +151,7 @@ def test_a_name_lookup_that_hangs_ends_with_api_timeout(serve: Serve, lookup: Sl
 
 def test_an_abandoned_attempt_sends_nothing_once_its_lookup_ends(serve: Serve, lookup: SlowLookup) -> None:
     served = serve(api_timeout=60, api_retries=0)
-    with pytest.raises(ServiceUnreachable):
+    with pytest.raises(Unreachable):
         served.client.post("api_keys", body={"key_name": "deploy"})
     lookup.released.set()
     wait_until(lambda: not attempts_running())

@@ -16,8 +16,8 @@ from ansible_collections.clouddb.control.plugins.module_utils._errors import Clo
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._http.errors import (
     RequestFailed,
-    ServiceUnreachable,
     Unauthorized,
+    Unreachable,
 )
 from ansible_collections.clouddb.control.plugins.module_utils._http.message import Request
 from ansible_collections.clouddb.control.plugins.module_utils._http.response import Response
@@ -236,8 +236,8 @@ def test_key_that_complies_by_now_is_kept(account: SimulatedAccount) -> None:
     assert reasons(result)[3] == COMPLIES
 
 
-def unreachable(method: str = "GET", sent: bool = True, transient: bool = True) -> ServiceUnreachable:
-    return ServiceUnreachable("no response", Request(method, "/api_keys", "request"), 1, sent, transient)
+def unreachable(method: str = "GET", sent: bool = True, transient: bool = True) -> Unreachable:
+    return Unreachable("no response", Request(method, "/api_keys", "request"), 1, sent, transient)
 
 
 @pytest.mark.parametrize("number", range(1, LISTS_BEFORE + 5))

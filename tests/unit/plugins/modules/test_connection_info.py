@@ -167,7 +167,7 @@ def test_the_password_is_decoded_and_both_encodings_are_secret(sandbox: Sandbox,
     assert {uri, "pass/word", "pass%2Fword"} <= client.masker.secrets
 
 
-@pytest.mark.parametrize("name", [".clouddb-0.lock", ".clouddb-0-abcdefgh.tmp"])
+@pytest.mark.parametrize("name", [".clouddb-1000.lock", ".clouddb-0-abcdefgh.tmp"])
 def test_dest_is_no_file_of_the_collection(sandbox: Sandbox, client: Client, tmp_path: Path, name: str) -> None:
     with pytest.raises(ClouddbError, match="^dest: .*locks and temporary files") as error:
         task(client, dest=str(tmp_path / name))

@@ -165,6 +165,30 @@ def test_one_deletion_of_many_is_a_change(sandbox: Sandbox, client: Client, cloc
         assert sum(pool.map(delete, hosts)) == 1
 
 
+@pytest.mark.parametrize("wait", [True, False])
+def test_a_deletion_whose_first_response_is_lost_is_a_change(sandbox: Sandbox, client: Client, wait: bool) -> None:
+    """The second one finds nothing more to delete, and says so."""
+    sandbox.fault("lost_answer", method="DELETE", path="*/branches/*")
+    assert task(client, "branch", name="dev", state="absent", wait=wait)["changed"] is True
+    assert [line.split()[0] for line in writes(sandbox)][-2:] == ["DELETE"] * 2
+
+
+@pytest.mark.parametrize("lags", [False, True])
+def test_a_deletion_whose_repetition_finds_the_project_locked_returns_its_operations(
+    sandbox: Sandbox, client: Client, dev: str, lags: bool
+) -> None:
+    """With C(lags), it is sent again, because the branch still seems to be there."""
+    branch = sandbox.api("GET", f"{PROJECT}/branches/{dev}")
+    sandbox.fault("lost_answer", method="DELETE", path="*/branches/*")
+    sandbox.fault("status", status=423, method="DELETE", path="*/branches/*")
+    if lags:
+        sandbox.fault("status", status=200, method="GET", path=f"*/branches/{dev}", body=branch)
+    result = task(client, "branch", name="dev", state="absent")
+    assert result["changed"] is True
+    assert [each["action"] for each in result["operations"]] == ["suspend_compute"]
+    assert len([line for line in writes(sandbox) if line.startswith("DELETE")]) == (3 if lags else 2)
+
+
 def test_of_projects_that_hosts_create_at_once_one_stays(sandbox: Sandbox, client: Client, clock: FakeClock) -> None:
     hosts = [Client(client.connection, clock.clock) for _host in range(6)]
     barrier = Barrier(len(hosts))
@@ -215,6 +239,15 @@ def test_the_time_of_an_earlier_action_is_no_evidence(sandbox: Sandbox, client: 
     task(client, "branch_restore", name="dev", wait=False)
     sandbox.fault("status", status=502, method="POST", path="*/restore")
     assert failing(client, module="branch_restore", name="dev", wait=False)["kind"] == "unknown_outcome"
+
+
+def test_an_earlier_time_that_a_list_shows_late_is_no_evidence(sandbox: Sandbox, client: Client) -> None:
+    compute = task(client, **ACTIONS["restart"])["compute"]
+    sandbox.advance(60)
+    lagging = {"endpoints": [{**compute, "started_at": None}]}
+    sandbox.fault("status", status=200, method="GET", path="*/endpoints", body=lagging)
+    sandbox.fault("status", status=502, method="POST", path="*/restart")
+    assert failing(client, **ACTIONS["restart"])["kind"] == "unknown_outcome"
 
 
 @pytest.mark.parametrize("state", ["present", "absent"])

@@ -140,4 +140,5 @@ def test_check_mode_foresees_what_the_service_refuses(sandbox: Sandbox, client: 
     assert (error.value.details.get("option") or error.value.kind) == foreseen.failure
     refused = error.value.__cause__
     assert isinstance(refused, StatusError)
+    assert {**refused.details, **error.value.details} == error.value.details
     assert re.search(re.escape(message).replace(r"\{\}", ".*"), str(refused))

@@ -15,7 +15,7 @@ from typing import Any, Callable, NoReturn
 import pytest
 import trustme
 
-from ansible_collections.clouddb.control.plugins.module_utils._http.errors import ServiceUnreachable
+from ansible_collections.clouddb.control.plugins.module_utils._http.errors import Unreachable
 from ansible_collections.clouddb.control.plugins.modules import api_key_info, project_info
 from ansible_collections.clouddb.control.tests.unit.support.each_module import of_every_module
 from ansible_collections.clouddb.control.tests.unit.support.module_main import HasMain, Outcome, run_main
@@ -268,7 +268,7 @@ def test_a_refused_tunnel_means_not_sent(serve: Serve, behind: Behind, authority
     client = serve(base_url=f"https://{HOST}:{port}/api/v2", ca_path=authority.bundle, api_retries=2).client
     client.get("projects")
     behind(*[REFUSAL] * 3)
-    with pytest.raises(ServiceUnreachable) as error:
+    with pytest.raises(Unreachable) as error:
         client.post("api_keys", body={"key_name": "deploy"})
     assert (error.value.attempts, error.value.may_have_acted) == (3, False)
 

@@ -26,10 +26,10 @@ from ansible_collections.clouddb.control.plugins.module_utils._http.client impor
 from ansible_collections.clouddb.control.plugins.module_utils._http.errors import (
     NotFound,
     RequestFailed,
-    ServiceUnreachable,
     StatusError,
     Unauthorized,
     UnexpectedResponse,
+    Unreachable,
 )
 from ansible_collections.clouddb.control.tests.unit.support.attempt_timeouts import time_out_when_hanging
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EPOCH
@@ -318,7 +318,7 @@ def test_after_a_broken_response_the_service_may_have_acted(
 ) -> None:
     served = serve(*[broken] * attempts, api_retries=1)
     error = fails(served, method)
-    assert isinstance(error, ServiceUnreachable)
+    assert isinstance(error, Unreachable)
     assert (error.attempts, error.may_have_acted, error.transient) == (attempts, True, True)
     assert len(served.clock.pauses) == attempts - 1
 
@@ -615,6 +615,6 @@ def test_the_trace_has_the_duration_of_an_attempt(serve: Serve, monkeypatch: pyt
 def test_the_trace_says_that_the_time_was_up(serve: Serve) -> None:
     served, trace = serve(), list[str]()
     client = Client(served.client.connection._replace(api_retries=0), served.clock.clock, trace=trace)
-    with pytest.raises(ServiceUnreachable):
+    with pytest.raises(Unreachable):
         client.with_deadline(Deadline.after(served.clock.clock, 0)).get("x")
     assert trace[0].startswith("GET /x timeout 0.000 s ")

@@ -16,10 +16,9 @@ from urllib3 import exceptions as urllib3_exceptions
 
 from ansible_collections.clouddb.control.plugins.module_utils._http.attempt import AttemptError
 from ansible_collections.clouddb.control.plugins.module_utils._http.connection import Connection
-from ansible_collections.clouddb.control.plugins.module_utils._http.errors import ServiceUnreachable, StatusError
+from ansible_collections.clouddb.control.plugins.module_utils._http.errors import StatusError, Unreachable
 from ansible_collections.clouddb.control.plugins.module_utils._http.failures import status_error, unreachable_error
 from ansible_collections.clouddb.control.plugins.module_utils._http.message import RawResponse, Request
-from ansible_collections.clouddb.control.plugins.module_utils._http.session import BodyError
 from ansible_collections.clouddb.control.plugins.module_utils._secrets import Masker
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
 
@@ -41,11 +40,11 @@ def unreachable(
     attempts: int = 1,
     seconds: float = 30.0,
     acted_before: bool = False,
-) -> ServiceUnreachable:
+) -> Unreachable:
     error = unreachable_error(
         AttemptError(cause, was_sent), CONNECTION, MASKER, request, attempts, seconds, acted_before
     )
-    assert isinstance(error, ServiceUnreachable)
+    assert isinstance(error, Unreachable)
     assert error.details == {
         "method": request.method,
         "path": "/api_keys",
@@ -210,7 +209,7 @@ def test_requests_without_a_response(cause: BaseException | None, message: str, 
     [
         (wrapped(ConnectionResetError(104, "reset")), "reset"),
         (wrapped(ConnectionResetError()), "ConnectionResetError"),
-        (BodyError("3 bytes are missing"), "3 bytes are missing"),
+        (ConnectionError("3 bytes are missing"), "3 bytes are missing"),
         (tls_error(ssl.SSLError(1, "wrong version number")), "wrong version number"),
         # Responses are not quoted.
         (wrapped(BadStatusLine(SECRET_RESPONSE)), "the response does not begin with an HTTP status"),

@@ -31,7 +31,11 @@ from ansible_collections.clouddb.control.plugins.module_utils._operations.operat
     summary,
     summed,
 )
-from ansible_collections.clouddb.control.plugins.module_utils._projects import Filters, checked_query, list_projects
+from ansible_collections.clouddb.control.plugins.module_utils._projects import (
+    ProjectFilter,
+    checked_query,
+    list_projects,
+)
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EPOCH
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import Scripted, Serve, page
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import Reply, reply
@@ -294,7 +298,7 @@ BLOG = {"id": "blog-1", "name": "blog", "region_id": "aws-eu-central-1"}
 def test_incomplete_list_warns_with_the_ids_of_all_pages(serve: Serve) -> None:
     first = reply({"projects": [SHOP], "unavailable_project_ids": ["lost-1", "lost-2"], "pagination": {"cursor": "1"}})
     second = reply({"projects": [BLOG], "unavailable_project_ids": ["lost-2", "lost-3"]})
-    found = list_projects(serve(first, second).client, Filters(name="shop"))
+    found = list_projects(serve(first, second).client, ProjectFilter(name="shop"))
     assert found.items == [SHOP]
     assert found.unavailable_ids == ["lost-1", "lost-2", "lost-3"]
     [warning] = found.warnings
@@ -307,7 +311,7 @@ def test_project_that_another_page_lists_is_not_missing(serve: Serve) -> None:
         {"projects": [SHOP], "unavailable_project_ids": [BLOG["id"], "lost-1"], "pagination": {"cursor": "1"}}
     )
     second = reply({"projects": [BLOG], "unavailable_project_ids": [SHOP["id"]]})
-    found = list_projects(serve(first, second).client, Filters(name="shop"))
+    found = list_projects(serve(first, second).client, ProjectFilter(name="shop"))
     assert found.items == [SHOP]
     assert found.unavailable_ids == ["lost-1"]
 

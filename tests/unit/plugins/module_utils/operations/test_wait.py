@@ -14,14 +14,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.clouddb.control.plugins.module_utils._http.errors import ServiceUnreachable, StatusError
+from ansible_collections.clouddb.control.plugins.module_utils._http.errors import StatusError, Unreachable
 from ansible_collections.clouddb.control.plugins.module_utils._http.message import Request
 from ansible_collections.clouddb.control.plugins.module_utils._operations import progress as progress_file
 from ansible_collections.clouddb.control.plugins.module_utils._operations.operations import OperationRef
 from ansible_collections.clouddb.control.plugins.module_utils._operations.status import FAILED, SUCCEEDED
 from ansible_collections.clouddb.control.plugins.module_utils._operations.wait import (
     LAST_POLL_SECONDS,
-    UnfinishedOperations,
     Wait,
     WaitFailed,
     WaitOptions,
@@ -81,17 +80,19 @@ def rate_limit(requests: int) -> BeforeRequest:
 
 
 def wait_for(
-    account: SimulatedOperations, wanted: list[OperationRef] | UnfinishedOperations, seconds: float = 0.0, **limits: Any
+    account: SimulatedOperations, wanted: list[OperationRef] | str, seconds: float = 0.0, **limits: Any
 ) -> dict[str, Any]:
-    """The result of a wait that begins now and whose requests take C(seconds)."""
-    client = OperationsClient(account, seconds)
-    given = OPTIONS._replace(**limits)
-    operations, unlisted = ((), wanted) if isinstance(wanted, UnfinishedOperations) else (wanted, None)
-    return Wait(client, given, operations, unlisted).run()
+    """The result of a wait that begins now and whose requests take C(seconds), for operations or for all of a project."""
+    wait = Wait(OperationsClient(account, seconds), OPTIONS._replace(**limits))
+    if isinstance(wanted, str):
+        wait.unlisted, wait.lookback = wanted, 0
+    else:
+        wait.operations = dict.fromkeys(wanted)
+    return wait.run()
 
 
 def failing(
-    account: SimulatedOperations, wanted: list[OperationRef] | UnfinishedOperations, seconds: float = 0.0, **limits: Any
+    account: SimulatedOperations, wanted: list[OperationRef] | str, seconds: float = 0.0, **limits: Any
 ) -> WaitFailed:
     with pytest.raises(WaitFailed) as error:
         wait_for(account, wanted, seconds, **limits)
@@ -154,7 +155,7 @@ def test_an_operation_that_finishes_during_the_last_poll_is_recorded() -> None:
 
 def test_a_long_history_does_not_delay_the_deadline() -> None:
     account, _refs = account_with(operations=8000)
-    failing(account, UnfinishedOperations("project-0", 0), seconds=0.9)
+    failing(account, "project-0", seconds=0.9)
     assert account.clock.elapsed <= 61.001
 
 
@@ -194,7 +195,8 @@ def test_an_operation_that_is_deleted_during_the_wait_aborts_it() -> None:
 
 def test_other_threads_may_record_operations_while_a_404_is_classified() -> None:
     refs = [OperationRef("proj-1", f"op-{number}") for number in range(3)]
-    wait = Wait(OperationsClient(SimulatedOperations()), OPTIONS, refs)
+    wait = Wait(OperationsClient(SimulatedOperations()), OPTIONS)
+    wait.operations = dict.fromkeys(refs)
     wait.record(refs[0], {"id": "op-0", "status": "running"})
 
     class Path(str):
@@ -264,7 +266,8 @@ UNAVAILABLE = StatusError("The service responded 503", Request("GET", "/x", "r")
 def wait_of(*statuses: str | None, **fields: Any) -> Wait:
     """A wait of a minute for operations with these statuses (None: not polled)."""
     refs = [OperationRef("shop", f"op-{number}") for number in range(1, len(statuses) + 1)]
-    wait = Wait(OperationsClient(SimulatedOperations()), OPTIONS, refs)
+    wait = Wait(OperationsClient(SimulatedOperations()), OPTIONS)
+    wait.operations = dict.fromkeys(refs)
     for ref, status in zip(refs, statuses):
         if status:
             wait.record(ref, {"id": ref.id, "status": status, **fields})
@@ -330,7 +333,8 @@ def test_message_at_the_deadline(statuses: list[str | None], error: StatusError 
 
 
 def test_operations_that_were_never_listed() -> None:
-    wait = Wait(OperationsClient(SimulatedOperations()), OPTIONS, (), UnfinishedOperations("shop", 0.0))
+    wait = Wait(OperationsClient(SimulatedOperations()), OPTIONS)
+    wait.unlisted = "shop"
     message = "Timed out after 60 s before the unfinished operations of shop could be listed."
     assert str(wait.timed_out(None)) == message
     assert str(wait.timed_out(UNAVAILABLE)) == f"{message} The last poll met an error: The service responded 503."
@@ -376,7 +380,7 @@ def account_of(operations: Iterable[Plan], failing: set[int]) -> SimulatedOperat
 
     def before_request(path: str) -> None:
         if len(account.sent) - 1 in failing:
-            raise ServiceUnreachable("It failed.", Request("GET", "/", "request"), 1, True, True)
+            raise Unreachable("It failed.", Request("GET", "/", "request"), 1, True, True)
         for plan in operations:
             if not plan.outlives(account.clock.elapsed) and plan.operation in account.operations[plan.project]:
                 account.operations[plan.project].remove(plan.operation)
@@ -403,7 +407,9 @@ def test_result_agrees_with_the_operations(
     refs = [OperationRef(plan.project, plan.operation.id) for plan in operations]
     failure: WaitFailed | None = None
     try:
-        result = Wait(client, WaitOptions(timeout, INTERVAL, failed_grace), refs).run()
+        wait = Wait(client, WaitOptions(timeout, INTERVAL, failed_grace))
+        wait.operations = dict.fromkeys(refs)
+        result = wait.run()
     except WaitFailed as error:
         result, failure = error.result, error
     end = account.clock.elapsed

@@ -231,6 +231,17 @@ def test_confirmations_do_not_grow_with_the_number_of_hosts(keys: Keys) -> None:
     assert len(sizes) == 1 and max(sizes) < 1200
 
 
+def test_the_order_of_hosts_and_keys_makes_no_other_list(keys: Keys) -> None:
+    known = {2: KnownKey(["web2", "Web1", "web1"], "b"), 1: KnownKey(["web1", "web2", "Web1"], "a")}
+    items, lists = keys_with_ids(known, None)
+    assert (items, lists) == keys_with_ids(dict(sorted(known.items())), None)
+    assert [key_id for key_id, *_rest in items] == [1, 2] and len(lists) == 1
+    of_each = keys_with_ids({number: KnownKey([f"web{number}"], "") for number in range(9)}, None)[1]
+    assert of_each == [f'["web{number}"]' for number in range(9)]
+    # As the role calculates it, by sort(case_sensitive=true), to_json and hash.
+    assert id_of_list(known[1].hosts) == checksum('["Web1", "web1", "web2"]')[:16] == items[0][1]
+
+
 def test_confirmations_of_earlier_runs_need_no_lists(keys: Keys) -> None:
     """A later play in the same playbook has other hosts, and the results of the former one are still registered."""
     former = keys.confirmation("web1", keys.newest).as_result(id_of_list(["web1", "web2"]))["confirmation"]

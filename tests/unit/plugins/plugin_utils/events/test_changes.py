@@ -13,7 +13,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._http.errors impor
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.changes import (
     Change,
     FollowedProject,
-    PollResult,
+    OperationPoll,
     read_operations,
 )
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EPOCH
@@ -43,7 +43,7 @@ def report(
     seen: FollowedProject, *operations: dict[str, Any], unread_before: Any = None
 ) -> list[tuple[str, str | None, str]]:
     """Report all changes of a poll that has read these; id, previous status and status of each."""
-    result = PollResult(list(operations), [], unread_before)
+    result = OperationPoll(list(operations), [], unread_before)
     changes = seen.changes(result)
     for change in changes:
         seen.remember(change.operation, change.number)
@@ -129,7 +129,7 @@ def test_operation_without_created_at_is_unexpected(serve: Serve, created_at: An
 @pytest.mark.parametrize("before", [[], [operation(1, "running")]])
 def test_reverted_change_is_found_again(before: list[dict[str, Any]]) -> None:
     seen = seen_operations(*before)
-    result = PollResult([operation(1, "failed")], [], None)
+    result = OperationPoll([operation(1, "failed")], [], None)
     (change,) = seen.changes(result)
     seen.remember(change.operation, change.number)
     assert seen.changes(result) == []
@@ -140,10 +140,10 @@ def test_reverted_change_is_found_again(before: list[dict[str, Any]]) -> None:
 
 def test_an_operation_is_forgotten_once_the_service_lacks_it_for_some_seconds() -> None:
     seen = seen_operations(operation(1, "running"))
-    missing = PollResult([], ["o1"], None)
+    missing = OperationPoll([], ["o1"], None)
     assert not seen.complete(missing, 100.0)
     assert not seen.complete(missing, 104.9)
-    assert not seen.complete(PollResult([], [], None), 106.0), "it is there again"
+    assert not seen.complete(OperationPoll([], [], None), 106.0), "it is there again"
     assert not seen.complete(missing, 107.0)
     assert seen.unfinished() == ["o1"]
     assert seen.complete(missing, 112.0)
@@ -186,16 +186,16 @@ def test_a_change_has_the_same_number_after_a_crash() -> None:
     for minute in (1, 2):
         again = FollowedProject.from_json("p", saved)
         updated_at = (EPOCH + timedelta(minutes=minute)).isoformat()
-        [change] = again.changes(PollResult([operation(-1, "failed", updated_at=updated_at)], [], None))
+        [change] = again.changes(OperationPoll([operation(-1, "failed", updated_at=updated_at)], [], None))
         numbers.append(change.number)
         again.remember(change.operation, change.number)
     assert numbers[0] == numbers[1]
     other = project_of(EPOCH)
     report(other, operation(-1, "running", updated_at=(EPOCH + timedelta(minutes=1)).isoformat()))
-    [change] = other.changes(PollResult([operation(-1, "failed")], [], None))
+    [change] = other.changes(OperationPoll([operation(-1, "failed")], [], None))
     assert change.number != numbers[0], "another change, which a source without a state file meets first"
     later = (EPOCH + timedelta(minutes=3)).isoformat()
     for status in ("running", "failed"):
-        [change] = again.changes(PollResult([operation(-1, status, updated_at=later)], [], None))
+        [change] = again.changes(OperationPoll([operation(-1, status, updated_at=later)], [], None))
         again.remember(change.operation, change.number)
     assert change.number == numbers[0] + 2

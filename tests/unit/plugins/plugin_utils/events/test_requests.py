@@ -21,7 +21,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._http.message impo
 from ansible_collections.clouddb.control.plugins.plugin_utils._events import follower
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.follower import PROJECT_LIST
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.options import source_options
-from ansible_collections.clouddb.control.plugins.plugin_utils._events.rate_limit import RateLimitedClient
+from ansible_collections.clouddb.control.plugins.plugin_utils._events.rate_limit import PacedClient
 from ansible_collections.clouddb.control.tests.unit.plugins.plugin_utils.events.conftest import (
     EVER,
     LIST,
@@ -109,7 +109,7 @@ def test_retry_after_applies_to_all_requests(monkeypatch: pytest.MonkeyPatch) ->
             raise error
 
     monkeypatch.setattr(Client, "get", get)
-    client = RateLimitedClient(source_options({**CONNECTION}).connection, clock.clock, 600)
+    client = PacedClient(source_options({**CONNECTION}).connection, clock.clock, 600)
     for _request in range(2):
         client.get("projects")
     with pytest.raises(StatusError):
