@@ -134,7 +134,7 @@ CASES: list[tuple[ModuleType, dict[str, Any], dict[str, Any] | None]] = [
     (branch, {"project": "shop", "name": "pr-*", "state": "absent"}, None),
     (branch_restore, {"project": "shop", "name": "main", "timestamp": "400d", "preserve_as": "old"}, None),
     (project, {"name": "shop", "history_retention": "90d"}, None),
-    (project, {"name": "shop", "settings": {"quotas": {}}}, None),
+    (project, {"name": "blog", "settings": {"quotas": {}}}, IGNORED),
     (database, {"project": "shop", "name": "orders", "owner": "app"}, None),
     (api_request, {**FIND_BRANCH, "body": {"brnch": {"name": "preview"}}}, None),
     (api_request, {**FIND_BRANCH, "body": {"branch": {"nmae": "preview"}}}, None),
