@@ -61,7 +61,9 @@ def refusal_of_branch(client: Client, find: Find, request: ResourceRequest, foun
             advice = "Omit expires_at" if "expires_at" in fields else "Set expires_at: never first"
             return Refusal(InvalidOption(field, f"branch {name} expires, so it cannot be {state}. {advice}"))
         if after.get(field):
-            return Refusal(InvalidOption("expires_at", f"branch {name} is {state}, so it cannot expire"))
+            return Refusal(
+                InvalidOption("expires_at", f"branch {name} is {state}, so it cannot expire. Omit expires_at")
+            )
     children = _children(client, find, found) if "expires_at" in fields else []
     problem = f"branch {name} cannot expire, because other branches were created from it: {', '.join(children)}"
     return Refusal(InvalidOption("expires_at", problem), "deletes them") if children else None
