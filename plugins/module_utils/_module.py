@@ -154,10 +154,10 @@ class ControlModule(AnsibleModule):
 
     def _similar_options(self) -> list[str]:
         """A question for each given option that does not exist and is like one that does. Ansible names all, or none."""
-        from ._lists import similar
+        from difflib import get_close_matches
 
         unknown = [name for name in self.given if not name.startswith("_ansible_") and name not in self.argument_spec]
-        near = {name: similar(name, self.argument_spec, 0.7)[:1] for name in unknown}
+        near = {name: get_close_matches(name.lower(), self.argument_spec, 1, 0.7) for name in unknown}
         return [f"Did you mean {each[0]} instead of {displayable(name, 100)}?" for name, each in near.items() if each]
 
     def exit_json(self, **result: Any) -> None:
