@@ -25,7 +25,7 @@ try:
 except ImportError:  # ansible-core up to 2.21
     register_secrets = None
 
-from ._errors import ClouddbError, InvalidOption
+from ._errors import ClouddbError, InvalidOption, sentence
 from ._http.client import Client
 from ._http.connection import CONNECTION_OPTIONS, connection_from
 from ._http.session import REQUESTS_IMPORT_ERROR, missing_requests
@@ -144,11 +144,21 @@ class ControlModule(AnsibleModule):
 
     def fail_json(self, msg: str, **result: Any) -> None:
         """End the task as failed."""
-        result.setdefault("failure", {"kind": "invalid_option"})
+        if "failure" not in result:
+            result["failure"] = {"kind": "invalid_option"}
+            msg = " ".join([sentence(msg), *self._similar_options()])
         # A blank key is no secret, and would be censored wherever there is white space.
         self.no_log_values = {value for value in self.no_log_values if value.strip()}
         self._mask_options()
         super().fail_json(msg=msg, **result)
+
+    def _similar_options(self) -> list[str]:
+        """A question for each given option that does not exist and is like one that does. Ansible names all, or none."""
+        from difflib import get_close_matches
+
+        unknown = [name for name in self.given if not name.startswith("_ansible_") and name not in self.argument_spec]
+        near = {name: get_close_matches(name.lower(), self.argument_spec, 1, 0.7) for name in unknown}
+        return [f"Did you mean {each[0]} instead of {displayable(name, 100)}?" for name, each in near.items() if each]
 
     def exit_json(self, **result: Any) -> None:
         """End the task as succeeded."""

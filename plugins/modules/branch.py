@@ -287,6 +287,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._module import Con
 from ..module_utils._errors import InvalidOption
 from ..module_utils._http.client import Client
 from ..module_utils._options import require_trimmed
+from ..module_utils._patterns import is_pattern
 from ..module_utils._projects import PROJECT_OPTIONS
 from ..module_utils._resources.declared import NEVER, RECOVERABLE, STATE_OPTIONS, declare
 from ..module_utils._resources.kinds import BRANCH
@@ -325,7 +326,11 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
         "init_source": "schema-only" if params["schema_only"] else None,
         "backup_schedule": _schedule(params["backup_schedule"]),
     }
-    return declare(BRANCH, {**params, **fields}, client, check_mode)
+    result = declare(BRANCH, {**params, **fields}, client, check_mode)
+    if params["state"] == "absent" and not result["changed"] and is_pattern(params["name"]):
+        problem = f"there is no branch '{params['name']}', and a name is no pattern. To delete the branches that match it, set name_pattern."
+        result["warnings"].append(f"name: {problem}")
+    return result
 
 
 def _schedule(items: Optional[Sequence[Mapping[str, Any]]]) -> Optional[list[dict[str, Any]]]:

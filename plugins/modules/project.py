@@ -210,7 +210,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
         # A project with an id need not be in the organization that CLOUDDB_ORG_ID may set.
         "org_id": None if params["id"] else params["org_id"],
         "default_compute": _compute_settings(params["default_compute"]),
-        "first_branch": first_branch or None,
+        "branch": first_branch or None,
     }
     if params["state"] == "absent" and params["id"] and params["name"] is not None:
         _require_own_name(client, params["id"], params["name"])

@@ -41,6 +41,7 @@ from ansible.plugins.connection.local import Connection as LocalConnection
 
 from ..module_utils._http.transport import TRACE
 from ..module_utils._untrusted import MAX_MESSAGE_LENGTH, displayable
+from ._role_variables import with_variable
 
 MODULES = __name__.rpartition(".plugin_utils.")[0] + ".modules."
 # What Python, its libraries and the loader read only when a process starts.
@@ -95,7 +96,7 @@ class ForkAction(NormalAction):
         for line in result.pop(TRACE, ()):
             text = f"clouddb.control: {displayable(line, MAX_MESSAGE_LENGTH)}"
             self._display.vvv(text, host=(task_vars or {}).get("inventory_hostname"))
-        return result
+        return with_variable(result, str(self._task.get_path()), task_vars or {})
 
     def _obstacle(self, task_vars: dict[str, Any]) -> str:
         """Why the module can't run in a fork; empty if it can."""

@@ -31,9 +31,11 @@ from ansible_collections.clouddb.control.plugins.modules import (
     api_key_rotation,
     api_request,
     branch,
+    branch_restore,
     database,
     operation_info,
     operation_wait,
+    project,
     project_info,
 )
 from ansible_collections.clouddb.control.tests.unit.plugins.module_utils.http.test_failures import certificate_error
@@ -129,6 +131,10 @@ CASES: list[tuple[ModuleType, dict[str, Any], dict[str, Any] | None]] = [
     (api_request, {**FIND_BRANCH, **READY_BRANCH}, {"kind": "list_lag", "seconds": 60, "method": "POST"}),
     (api_request, {**RENAME_BRANCH, "branch": "existing"}, IGNORED),
     (branch, {"project": "shop", "name": "main", "state": "absent"}, None),
+    (branch, {"project": "shop", "name": "pr-*", "state": "absent"}, None),
+    (branch_restore, {"project": "shop", "name": "main", "timestamp": "400d", "preserve_as": "old"}, None),
+    (project, {"name": "shop", "history_retention": "90d"}, None),
+    (project, {"name": "blog", "settings": {"quotas": {}}}, IGNORED),
     (database, {"project": "shop", "name": "orders", "owner": "app"}, None),
     (api_request, {**FIND_BRANCH, "body": {"brnch": {"name": "preview"}}}, None),
     (api_request, {**FIND_BRANCH, "body": {"branch": {"nmae": "preview"}}}, None),

@@ -91,7 +91,12 @@ def first_page(
     if page_size is not None:
         parameters["limit"] = page_size
     if "limit" in parameters or kind not in LARGEST:
-        return fetch(parameters)
+        try:
+            return fetch(parameters)
+        except StatusError as error:
+            if page_size is not None and _refuses_limit(error):
+                error.add(after="The option page_size sets limit.")
+            raise
     limit = client.page_limits.get(kind, LARGEST[kind])
     while limit:
         try:
@@ -99,8 +104,7 @@ def first_page(
         except StatusError as error:
             if not may_refuse_parameter(error):
                 raise
-            is_too_large = "limit" in error.details.get("message", "").lower()
-            limit = limit // 2 if is_too_large and limit >= 2 * LEAST else 0
+            limit = limit // 2 if _refuses_limit(error) and limit >= 2 * LEAST else 0
         else:
             client.page_limits[kind] = limit
             return response
@@ -112,6 +116,10 @@ def first_page(
 def may_refuse_parameter(error: StatusError) -> bool:
     """Whether the error may be about a query parameter that the caller has added. One about a missing C(org_id) is not."""
     return error.status in REFUSED_PARAMETER and "org_id" not in error.details.get("message", "")
+
+
+def _refuses_limit(error: StatusError) -> bool:
+    return may_refuse_parameter(error) and "limit" in error.details.get("message", "").lower()
 
 
 def _identity(item: Mapping[str, Any]) -> str | int:

@@ -96,6 +96,8 @@ class Engine:
                 refusal.error.details = {**error.details, **refusal.error.details}
                 refusal.error.result = error.result
                 raise refusal.error from error
+            if is_refused:
+                error.add(after=self._goal.options_in(error.details.get("message", "")))
             raise
 
     def _run(self, seen: Observation) -> Result:

@@ -159,8 +159,22 @@ class Goal(NamedTuple):
         """The option that sets this field, for messages; the field itself if there is none."""
         if self.kind is None:
             return field
-        given = {**self.kind.fields, **(self.first_request.action or Action("")).fields}
-        return next((option for option, name in given.items() if name == field), field)
+        return next((option for option, name in self.fields_by_option.items() if name == field), field)
+
+    def options_in(self, text: str) -> str:
+        """Sentences about the options that set the fields in a text of the service; empty if it names them as the task does."""
+        words = set(re.findall(r"\w+", text))
+        given = {
+            option: field for option, field in self.fields_by_option.items() if self.params.get(option) is not None
+        }
+        return " ".join(
+            f"The option {option} sets {field}." for option, field in given.items() if field in words - {option}
+        )
+
+    @property
+    def fields_by_option(self) -> dict[str, str]:
+        """All fields that options set, by option."""
+        return {**(self.kind.fields if self.kind else {}), **(self.first_request.action or Action("")).fields}
 
     @property
     def missing(self) -> str:

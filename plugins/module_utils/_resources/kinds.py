@@ -89,7 +89,7 @@ PROJECT = Kind(
         "default_compute": "default_endpoint_settings",
     },
     fixed={"region_id": "region_id", "pg_version": "pg_version", "org_id": "org_id"},
-    initial={"first_branch": "branch"},
+    initial={"branch": "branch"},
     actions={"recovered": Action("recover", sets_fields={"deleted_at": None}, listed_with={"recoverable": True})},
     is_unique=False,
 )

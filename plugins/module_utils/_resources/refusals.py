@@ -8,14 +8,16 @@ something has a remedy: in check mode, that is a warning.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from datetime import timedelta
 from typing import Any
 
 from .._errors import ClouddbError, InvalidOption
 from .._http.client import Client
 from .._http.errors import RequestFailed
 from .._lists import list_resources, there_is_no
-from .._operations.operations import MAX_NAMED
+from .._operations.operations import MAX_NAMED, time_of_creation
+from .._timestamps import BEGINNING, parse_timestamp
 from .._untrusted import displayable
 from .goal import Find, Goal, Refusal, ResourceRequest
 from .state import ABSENT, DELETING, Resource, label_of, own_state
@@ -41,6 +43,13 @@ def refusal_of_branch(client: Client, find: Find, request: ResourceRequest, foun
     parent_id = fields.get("parent_id") if found is None else None
     if parent_id and (refusal := _refusal_of_parent(client, find, parent_id)):
         return refusal
+    if found is None and "parent_timestamp" in fields:
+        parents = (
+            each
+            for each in _present(client, find)
+            if each.get("id") == parent_id or (not parent_id and each.get("default"))
+        )
+        return _refusal_of_time(client, find, "from_timestamp", fields["parent_timestamp"], parents)
     if found and (others := _named(client, find, fields.get("name"), found)):
         problem = f"there is another branch of this name, {label_of(others[0])}. Set another name, or rename or delete this branch"
         return Refusal(InvalidOption("new_name", problem))
@@ -52,7 +61,9 @@ def refusal_of_branch(client: Client, find: Find, request: ResourceRequest, foun
             advice = "Omit expires_at" if "expires_at" in fields else "Set expires_at: never first"
             return Refusal(InvalidOption(field, f"branch {name} expires, so it cannot be {state}. {advice}"))
         if after.get(field):
-            return Refusal(InvalidOption("expires_at", f"branch {name} is {state}, so it cannot expire"))
+            return Refusal(
+                InvalidOption("expires_at", f"branch {name} is {state}, so it cannot expire. Omit expires_at")
+            )
     children = _children(client, find, found) if "expires_at" in fields else []
     problem = f"branch {name} cannot expire, because other branches were created from it: {', '.join(children)}"
     return Refusal(InvalidOption("expires_at", problem), "deletes them") if children else None
@@ -99,9 +110,31 @@ def refusal_of_restore(client: Client, find: Find, request: ResourceRequest, fou
             f"there is a branch {displayable(kept_as, 100)} already. Set another name, or delete or rename this branch"
         )
         return Refusal(InvalidOption("preserve_as", problem))
+    if time := fields.get("source_timestamp"):
+        sources = (each for each in _present(client, find) if each.get("id") == fields.get("source_branch_id"))
+        if refusal := _refusal_of_time(client, find, "timestamp", time, sources):
+            return refusal
     children = [] if kept_as else _children(client, find, {"id": own_id})
     problem = f"is required, because other branches were created from this one: {', '.join(children)}"
     return Refusal(InvalidOption("preserve_as", problem), "deletes them") if children else None
+
+
+def _refusal_of_time(
+    client: Client, find: Find, option: str, time: Any, sources: Iterable[Mapping[str, Any]]
+) -> Refusal | None:
+    """Why the first of these branches has no data of this time: its history, which the project bounds, begins later."""
+    source = next(iter(sources), None)
+    if time is None or source is None:
+        return None
+    retention = client.get(*find.segments[:2]).object("project").get("history_retention_seconds")
+    kept_since = client.service_now() - timedelta(seconds=retention) if isinstance(retention, int) else BEGINNING
+    since = max(kept_since, time_of_creation(source))
+    if parse_timestamp(time) >= since:
+        return None
+    limit = f" The project keeps {retention} s (history_retention)." if since == kept_since else ""
+    since += timedelta(seconds=1)  # the next whole second
+    problem = f"the history of branch {_name_of(source)} begins at {since:%Y-%m-%dT%H:%M:%SZ}.{limit} Set a later time"
+    return Refusal(InvalidOption(option, problem))
 
 
 def refusal_of_compute(client: Client, find: Find, request: ResourceRequest, found: Resource | None) -> Refusal | None:
@@ -159,11 +192,14 @@ def refusal_of_user(client: Client, find: Find, request: ResourceRequest, found:
 
 
 def refusal_of_snapshot(client: Client, find: Find, request: ResourceRequest, found: Resource | None) -> Refusal | None:
-    """Why there can be no snapshot of a branch: it is not a root branch."""
+    """Why there can be no snapshot of a branch: it is not a root branch, or has no data of this time."""
     if request.method != "POST" or found:
         return None
     branch = client.get(*request.segments[:-1]).object("branch")
-    return _refusal_of_child(branch, "branch", "snapshots")
+    time = request.fields({}).get("timestamp")
+    return _refusal_of_child(branch, "branch", "snapshots") or _refusal_of_time(
+        client, find, "timestamp", time, [branch]
+    )
 
 
 def refusal_of_schedule(client: Client, find: Find, request: ResourceRequest, found: Resource | None) -> Refusal | None:

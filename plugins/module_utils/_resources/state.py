@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from ansible.module_utils.common.dict_transformations import recursive_diff
 
+from .._lists import similar
 from .._operations.operations import LOOKBACK, Operation, time_of_creation
 from .._operations.status import ENDED, FAILED, SUCCEEDED
 from .._timestamps import parse_timestamp
@@ -166,6 +167,20 @@ def contains(actual: Any, wanted: Any) -> bool:
     if isinstance(actual, str) and isinstance(wanted, (int, float)) and not isinstance(wanted, bool):
         return isinstance(wanted, int) and actual == str(wanted)
     return bool(_comparable(actual) == _comparable(wanted))
+
+
+def differences(actual: Any, wanted: Any, path: str) -> Iterator[tuple[str, str]]:
+    """The paths of the fields that are not as wanted, such as C(settings.quota), each with a hint at those beside a missing one."""
+    if not (isinstance(actual, Mapping) and isinstance(wanted, Mapping)):
+        yield path, ""
+        return
+    for field, value in wanted.items():
+        if field in actual and not contains(actual[field], value):
+            yield from differences(actual[field], value, f"{path}.{field}")
+        elif field not in actual and value is not None:
+            near = similar(field, actual)[:1]
+            known = f"{path} has: {', '.join(sorted(actual))}." if actual else ""
+            yield f"{path}.{field}", f"Did you mean {path}.{near[0]}?" if near else known
 
 
 def _is_same_time(actual: str, wanted: str) -> bool:

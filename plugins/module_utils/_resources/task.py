@@ -16,7 +16,7 @@ from .._operations.wait import WaitFailed
 from .._operations.waiting import Waiting
 from .._untrusted import displayable
 from .goal import CHANGE, CREATE, Goal, Resource
-from .state import ABSENT, DELETING, UNFINISHED, Observation, changed_fields, contains, label_of
+from .state import ABSENT, DELETING, UNFINISHED, Observation, changed_fields, contains, differences, label_of
 
 
 class Task:
@@ -96,8 +96,11 @@ class Task:
         if request.action and names:
             values = " and ".join(f"{name} is {displayable(resource.get(name), 100)} again" for name in names)
             return [f"{request.line} was carried out, but {values}."]
-        fields = ", ".join(displayable(self.goal.option_of(name), 100) for name in names)
-        problem = f"{request.line} was accepted, but the resource differs in: {fields}. Check their names and values."
+        wanted, option_of = request.fields(resource), self.goal.option_of
+        paths = [each for name in names for each in differences(resource.get(name), wanted[name], option_of(name))]
+        fields = ", ".join(displayable(path, 100) for path, _hint in paths)
+        hints = " ".join(displayable(hint, 500) for _path, hint in paths if hint) or "Check their names and values."
+        problem = f"{request.line} was accepted, but the resource differs in: {fields}. {hints}"
         return [problem] if names else []
 
     def _created_differently(self, resource: Resource, match: Any, result: Result) -> ClouddbError:

@@ -141,6 +141,28 @@ def test_what_cannot_be_a_name_is_refused(module: ModuleType, options: dict[str,
     assert outcome.result["msg"].startswith(message)
 
 
+@pytest.mark.parametrize(
+    "module, options, end",
+    [
+        (
+            branch,
+            {"project": "p", "name": "b", "expire_at": "7d"},
+            " wait. Did you mean expires_at instead of expire_at?",
+        ),
+        (branch, {"project": "p", "nmae": "b"}, "name, name_pattern. Did you mean name instead of nmae?"),
+        (branch, {"projekt": "p", "name": "b"}, "arguments: project. Did you mean project instead of projekt?"),
+        (branch, {"project": "p", "name": "b", "colour": "red"}, " wait."),
+        (branch, {"project": "p", "name": "b", "state": "stopped"}, "got: stopped."),
+    ],
+)
+def test_an_option_that_does_not_exist_is_compared_with_those_that_do(
+    module: ModuleType, options: dict[str, Any], end: str
+) -> None:
+    outcome = run_main(module, {**VALID, **options})
+    assert outcome.failure == {"kind": "invalid_option"}
+    assert outcome.result["msg"].endswith(end)
+
+
 # In check mode, an earlier task would provide these: see test_main.py.
 @pytest.mark.parametrize(
     "module, options, option",

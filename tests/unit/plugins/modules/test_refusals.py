@@ -64,6 +64,9 @@ FORESEEN: dict[str, Foreseen] = {
         [DEV, KID], {**DEV, "state": "absent"}, "refused", True
     ),
     "branch {} cannot be restored: it is protected": Foreseen([{**DEV, "protected": True}], RESTORE, "refused"),
+    "the history of branch {} does not contain {}": Foreseen(
+        [DEV], {**RESTORE, "timestamp": "400d", "source": "main", "preserve_as": "old"}, "timestamp"
+    ),
     "source_timestamp or source_lsn is required: the branch is its own source": Foreseen(
         [DEV], {**RESTORE, "source": OWN_ID}, "source"
     ),
@@ -86,7 +89,6 @@ IN_OPTIONS = "the module itself refuses these values, before any request"
 UNSHOWN = {
     "a timestamp and an LSN are mutually exclusive": IN_OPTIONS,
     "expires_at must be in the future, and at most 30 days ahead": IN_OPTIONS,
-    "the history of branch {} does not contain {}": "no list shows since when the service keeps the history of a branch",
     "branch {} has a read_write compute already": "the compute that is there is the one that the task is about",
     "region_id must be that of the project": "the module sets no region of a compute",
     "the autoscaling limits must not differ by more than {} compute units": "a bound of the plan, which no list shows",

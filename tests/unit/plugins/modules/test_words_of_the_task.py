@@ -1,0 +1,128 @@
+# Copyright (c) clouddb.control contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the service says about a field is followed by the option of the task that sets it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
+from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
+from ansible_collections.clouddb.control.plugins.module_utils._timestamps import parse_timestamp
+from ansible_collections.clouddb.control.tests.unit.support.resource_task import SHOP, task, writes
+from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
+
+PROJECT = {"module": "project", "name": "shop"}
+STORE = {"module": "project", "name": "store"}
+COMPUTE = {"module": "compute"}
+DAILY = {"frequency": "daily", "day": None, "month": None, "retention": None}
+
+
+def message(client: Client, **options: Any) -> str:
+    with pytest.raises(ClouddbError) as error:
+        task(client, **options)
+    return str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "bound", "sentence"),
+    [
+        ({**PROJECT, "history_retention": "90d"}, "2592000", "history_retention sets history_retention_seconds"),
+        ({**STORE, "history_retention": "90d"}, "2592000", "history_retention sets history_retention_seconds"),
+        ({**COMPUTE, "max_cu": 200}, "16", "max_cu sets autoscaling_limit_max_cu"),
+        ({**COMPUTE, "suspend_timeout": "8d"}, "604800", "suspend_timeout sets suspend_timeout_seconds"),
+        (
+            {"module": "branch", "name": "main", "backup_schedule": [{**DAILY, "hour": 25}]},
+            "23",
+            "backup_schedule sets schedule",
+        ),
+    ],
+)
+def test_the_option_of_a_field_that_is_refused(
+    sandbox: Sandbox, client: Client, options: dict[str, Any], bound: str, sentence: str
+) -> None:
+    said = message(client, **options)
+    assert said.endswith(f" {bound}. The option {sentence}.")
+
+
+def test_a_field_with_the_name_of_its_option_needs_no_sentence(sandbox: Sandbox, client: Client) -> None:
+    assert "The option" not in message(client, **STORE, region_id="mars")
+
+
+@pytest.mark.parametrize(
+    ("options", "largest"), [({"module": "project_info"}, 400), ({"module": "operation_info"}, 1000)]
+)
+def test_the_option_of_a_page_that_is_too_large(
+    sandbox: Sandbox, client: Client, options: dict[str, Any], largest: int
+) -> None:
+    said = message(client, **options, page_size=5000)
+    assert said.endswith(f" {largest}. The option page_size sets limit.")
+    assert "page_size" not in message(client, **options, query={"limit": 5000})
+
+
+@pytest.mark.parametrize(
+    ("settings", "where", "hint"),
+    [
+        ({"quotas": {"active_time_seconds": 1}}, "settings.quotas", "Did you mean settings.quota?"),
+        ({"unknown": 1}, "settings.unknown", "settings has: allowed_ips, quota."),
+        ({"quota": {"active_time": 1}}, "settings.quota.active_time", "Check their names and values."),
+        (
+            {"quota": {"written_data_bytes": 5, "x": None}, "hipaa": None, "no": 1},
+            "settings.no",
+            "settings has: allowed_ips, quota.",
+        ),
+    ],
+)
+def test_a_setting_that_is_ignored_is_named_with_those_beside_it(
+    sandbox: Sandbox, client: Client, settings: dict[str, Any], where: str, hint: str
+) -> None:
+    task(client, **PROJECT, settings={"quota": {"written_data_bytes": 5}, "allowed_ips": {"ips": []}})
+    [warning] = task(client, **PROJECT, settings=settings)["warnings"]
+    assert warning == f"PATCH /projects/{{id}} was accepted, but the resource differs in: {where}. {hint}"
+
+
+@pytest.mark.parametrize(("name", "number"), [("pr-*", 1), ("pr-[0-9]", 1), ("pr-1", 0)])
+def test_the_name_of_no_branch_that_is_a_pattern_is_warned_of(
+    sandbox: Sandbox, client: Client, name: str, number: int
+) -> None:
+    for check_mode in (True, False):
+        result = task(client, "branch", check_mode, name=name, state="absent")
+        assert (result["changed"], len(result["warnings"])) == (False, number)
+        assert all("set name_pattern" in each for each in result["warnings"])
+    assert writes(sandbox) == []
+
+
+def test_a_branch_whose_name_is_a_pattern_is_deleted_without_a_warning(sandbox: Sandbox, client: Client) -> None:
+    task(client, "branch", name="pr-*")
+    sandbox.advance(60)
+    result = task(client, "branch", name="pr-*", state="absent")
+    assert (result["changed"], result["warnings"]) == (True, [])
+
+
+@pytest.mark.parametrize(
+    ("options", "option"),
+    [
+        ({"module": "branch", "name": "old", "from_timestamp": "400d"}, "from_timestamp"),
+        ({"module": "branch_restore", "name": "main", "timestamp": "400d", "preserve_as": "old"}, "timestamp"),
+        ({"module": "snapshot", "name": "old", "branch": "main", "timestamp": "400d"}, "timestamp"),
+    ],
+)
+def test_a_time_before_the_history_is_refused_with_its_beginning(
+    sandbox: Sandbox, client: Client, options: dict[str, Any], option: str
+) -> None:
+    project = sandbox.api("GET", f"/projects/{SHOP}")["project"]
+    [main] = sandbox.api("GET", f"/projects/{SHOP}/branches")["branches"]
+    for check_mode in (True, False):
+        said = message(client, check_mode=check_mode, **options)
+        since = (parse_timestamp(main["created_at"]) + timedelta(seconds=1)).isoformat(timespec="seconds")[:19]
+        assert said == f"{option}: the history of branch main begins at {since}Z. Set a later time."
+        within = {**options, option: f"{since}Z"}
+    sandbox.advance(60)
+    task(client, check_mode=True, **within)
+    assert len(writes(sandbox)) == 1
+    sandbox.advance(2 * project["history_retention_seconds"])
+    said = message(client, **options)
+    assert f"The project keeps {project['history_retention_seconds']} s (history_retention). Set a later time." in said
