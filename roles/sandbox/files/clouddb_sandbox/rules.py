@@ -119,8 +119,23 @@ RULES = (
     Rule(
         "compute_sizes",
         "The smallest size of a compute is 0.25, its minimum does not exceed its maximum, and they differ by at most 8. The largest"
-        " maximum is 16, or 56 if it equals the minimum",
+        " maximum is 16, or 56 if it equals the minimum. So are those of `default_endpoint_settings`",
         f"document, `ComputeUnit`; {DOCS}/introduction/autoscaling; {DOCS}/manage/endpoints",
+    ),
+    Rule(
+        "parts_of_settings",
+        "A part of `settings`, such as `quota` or `pg_settings`, is replaced by the one that is given. Other parts stay",
+        "recorded: neondatabase/neon, issue 7628",
+    ),
+    Rule(
+        "disabled_computes",
+        "An active compute that is disabled is suspended",
+        "document, `EndpointUpdateRequest`: `disabled`",
+    ),
+    Rule(
+        "owner_of_a_new_project",
+        "Without `role_name`, the role of a new project is `DATABASE_owner`",
+        "document, `ProjectCreateRequest`: `role_name`",
     ),
     Rule("suspend_timeout", "-1, 0, or 60 to 604,800 seconds", "document, `SuspendTimeoutSeconds`"),
     Rule(
