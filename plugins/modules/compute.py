@@ -182,11 +182,12 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
             raise InvalidOption(option, problem)
     require_trimmed(params, "name")
     pg_settings = params["pg_settings"]
-    values = {"suspend_timeout": whole_seconds(params, "suspend_timeout", NEVER), "settings": None}
-    if pg_settings is not None:
-        # The service takes texts only.
-        texts = {name: as_text("pg_settings", value, f"the value of {name}") for name, value in pg_settings.items()}
-        values["settings"] = {"pg_settings": texts}
+    # The service takes texts only.
+    texts = {name: as_text("pg_settings", value, f"the value of {name}") for name, value in (pg_settings or {}).items()}
+    values = {
+        "suspend_timeout": whole_seconds(params, "suspend_timeout", NEVER),
+        "settings": None if pg_settings is None else {"pg_settings": texts},
+    }
     return declare(COMPUTE, {**params, **values}, client, check_mode)
 
 

@@ -91,6 +91,9 @@ class ResourceRequest(NamedTuple):
         """The diff of a task that has sent it: what was deleted, or the fields that it sets."""
         if self.method == "DELETE":
             return changed_fields(before or {}, {})
+        if before is None and after and self.wrapper:
+            # A project does not show the branch that it was created with.
+            after = {**self.fields({}), **after}
         names = self.planned_fields(before, None)
         return changed_fields(*({name: each.get(name) for name in names} if each else {} for each in (before, after)))
 

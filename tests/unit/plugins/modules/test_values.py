@@ -260,6 +260,12 @@ class TestSecretSettings:
         assert "first-0123456789" not in str(error.value.as_result())
 
 
+def test_the_diff_of_a_new_project_has_its_first_branch(client: Client) -> None:
+    for check_mode in (True, False):
+        created = task(client, check_mode=check_mode, **STORE, branch_name="production", database_name="orders")
+        assert created["diff"]["after"]["branch"] == {"name": "production", "database_name": "orders"}
+
+
 def test_fields_of_a_compute(sandbox: Sandbox, client: Client) -> None:
     wanted = {"module": "compute", "name": "primary", "pg_settings": {"work_mem": "8MB"}, "disabled": True}
     planned, done, again = (task(client, check_mode=mode, **wanted) for mode in (True, False, False))
