@@ -699,6 +699,19 @@ def test_snapshots_of_root_branches(service, default):
     assert listed_snapshots(service) == [first]
 
 
+def test_operations_of_a_snapshot(service, default):
+    taken = service.ok("POST", f"{default}/snapshot")
+    started = taken["operations"]
+    assert [each["action"] for each in started] == ["create_branch", "timeline_archive"]
+    [own_id] = {each["branch_id"] for each in started}
+    assert own_id not in [each["id"] for each in service.branches()]
+    path = f"{PATH}/snapshots/{taken['snapshot']['id']}"
+    assert service.request("DELETE", path).status_code == 423
+    service.advance(5)
+    assert [each["branch_id"] for each in service.ok("DELETE", path)["operations"]] == [own_id]
+    service.ok("PATCH", default, json={"branch": {"protected": True}})
+
+
 def test_changes_of_a_snapshot(service, default):
     snapshot = take(service, default, name="nightly", expires_at=service.later(1))
     path = f"{PATH}/snapshots/{snapshot['id']}"

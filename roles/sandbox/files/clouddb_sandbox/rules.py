@@ -239,9 +239,14 @@ RULES = (
         f"{DOCS}/guides/backup-restore; document, `POST …/branches/{{branch_id}}/snapshot`",
     ),
     Rule(
+        "operations_of_a_snapshot",
+        "The operations of a snapshot, `create_branch` and `timeline_archive`, are about a branch of its own, which no list shows",
+        f"{DOCS}/reference/api, Create snapshot: its example",
+    ),
+    Rule(
         "changes_of_a_snapshot",
         "The name and the expiration of a snapshot can be changed; null removes the expiration",
-        "@neon/sdk 6.1.2, `SnapshotUpdateRequest`; document, the same schema, without the expiration",
+        f"{DOCS}/reference/api, Update snapshot; document, `SnapshotUpdateRequest`, without the expiration",
     ),
     Rule(
         "restore_of_a_snapshot",

@@ -75,6 +75,23 @@ def test_a_snapshot_is_taken_once_when_the_answer_is_lost(sandbox: Sandbox, clie
     assert (result["changed"], [each["id"] for each in snapshots(sandbox)]) == (True, [result["snapshot"]["id"]])
 
 
+def test_a_snapshot_that_failed_is_to_be_deleted_and_not_its_branch(sandbox: Sandbox, client: Client) -> None:
+    sandbox.plan((0, "running"), (1, "failed"), action="create_branch")
+    with pytest.raises(ClouddbError) as error:
+        task(client, **NIGHTLY)
+    assert f"This creation left {snapshots(sandbox)[0]['id']}, which is not usable." in str(error.value)
+    assert task(client, module="branch", name="main", protected=True)["changed"] is True
+
+
+def test_the_branch_of_a_deleted_snapshot_is_not_being_deleted(sandbox: Sandbox, client: Client) -> None:
+    for name in ("nightly", "old"):
+        task(client, module="snapshot", name=name)
+        sandbox.advance(60)
+    task(client, module="snapshot", name="old", state="absent")
+    for check_mode in (True, False):
+        assert task(client, check_mode=check_mode, **RESTORE)["warnings"] == []
+
+
 def test_no_request_is_about_one_snapshot_but_to_change_it(sandbox: Sandbox, client: Client) -> None:
     """The service has no GET for it, and no operations about it."""
     task(client, **NIGHTLY)
