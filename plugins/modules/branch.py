@@ -26,7 +26,8 @@ extends_documentation_fragment:
   - clouddb.control.wait
 options:
   name:
-    description: Name of the branch. Required unless O(name_pattern) is set.
+    description: Name of the branch. Required unless O(name_pattern) is set. With O(state=recovered), its id can be set instead, which selects one of
+      several deleted branches of a name.
     type: str
   name_pattern:
     description:
@@ -290,7 +291,7 @@ from ..module_utils._options import require_trimmed
 from ..module_utils._patterns import is_pattern
 from ..module_utils._projects import PROJECT_OPTIONS
 from ..module_utils._resources.declared import NEVER, RECOVERABLE, STATE_OPTIONS, declare
-from ..module_utils._resources.kinds import BRANCH
+from ..module_utils._resources.kinds import BRANCH, SCHEMA_ONLY
 from ..module_utils._resources.sweep import sweep
 from ..module_utils._timestamps import moment, whole_seconds
 
@@ -323,7 +324,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
     fields = {
         "expires_at": _expiration(params),
         "from_timestamp": moment(params, "from_timestamp", needs_offset=True),
-        "init_source": "schema-only" if params["schema_only"] else None,
+        "init_source": SCHEMA_ONLY if params["schema_only"] else None,
         "backup_schedule": _schedule(params["backup_schedule"]),
     }
     result = declare(BRANCH, {**params, **fields}, client, check_mode)

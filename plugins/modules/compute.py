@@ -64,7 +64,9 @@ options:
     type: str
     version_added: 3.0.0
   pg_settings:
-    description: Postgres settings of the compute, by name. Only those that are given are compared and changed. The service lists which it accepts.
+    description:
+      - Postgres settings of the compute, by name. Only those that are given are compared and changed. The service lists which it accepts.
+      - A value is text or a whole number. Quote V(on), V(off) and fractions, which YAML takes for other values.
     type: dict
     version_added: 3.0.0
   disabled:
@@ -161,7 +163,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._module import Con
 
 from ..module_utils._errors import InvalidOption
 from ..module_utils._http.client import Client
-from ..module_utils._options import identifier, require_trimmed
+from ..module_utils._options import as_text, identifier, require_trimmed
 from ..module_utils._projects import PROJECT_OPTIONS
 from ..module_utils._resources.declared import STATE_OPTIONS, declare
 from ..module_utils._resources.kinds import COMPUTE
@@ -180,9 +182,11 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
             raise InvalidOption(option, problem)
     require_trimmed(params, "name")
     pg_settings = params["pg_settings"]
+    # The service takes texts only.
+    texts = {name: as_text("pg_settings", value, f"the value of {name}") for name, value in (pg_settings or {}).items()}
     values = {
         "suspend_timeout": whole_seconds(params, "suspend_timeout", NEVER),
-        "settings": None if pg_settings is None else {"pg_settings": pg_settings},
+        "settings": None if pg_settings is None else {"pg_settings": texts},
     }
     return declare(COMPUTE, {**params, **values}, client, check_mode)
 

@@ -154,9 +154,10 @@ def _ids(
     """The ids of the branches, and of the snapshot, that options name."""
     ids = {}
     for option in kind.references:
-        # A deletion does not depend on a parent. Without a value, the branch of a compute is the default one.
+        # A deletion and a recovery do not depend on a parent. Without a value, the branch of a compute is the default one.
         is_given = params.get(option) or f"{{{option}}}" in kind.creation
-        is_needed = not params.get("id") if option in kind.identity else is_given and params["state"] != "absent"
+        is_used = params["state"] not in ("absent", "recovered")
+        is_needed = not params.get("id") if option in kind.identity else is_given and is_used
         if is_needed:
             id_of = _snapshot_id_from if option == "snapshot" else branch_id_from
             ids[option] = id_of(params[option], client, segments[1], may_be_missing, option)

@@ -20,7 +20,7 @@ from .._http.errors import RequestFailed, StatusError, UnexpectedResponse
 from .._http.message import LOCKED
 from .._http.response import Response
 from .._operations.operations import Operation
-from .._operations.status import SUCCEEDED
+from .._operations.status import FAILED, SUCCEEDED
 from .._operations.wait import WaitFailed
 from .._operations.waiting import Waiting
 from .._timestamps import timestamp_of
@@ -84,7 +84,10 @@ class Engine:
             known = task.known
             so_far = task.result_so_far(known)
             failure.result = {**so_far, **failure.result, "elapsed": so_far["elapsed"]}
-            if known and any(is_failed_creation(each, known) for each in failure.result["operations"]):
+            # The operations of a snapshot are about another branch, and it does not show its state.
+            is_own = task.sent == CREATE and bool(self._goal.kind and self._goal.kind.creation)
+            failed = [each for each in failure.result["operations"] if each["status"] in FAILED]
+            if known and any(is_own or is_failed_creation(each, known) for each in failed):
                 left = f"This creation left {label_of(known)}, which is not usable. Delete it, then run the task again."
                 failure.add(after=left)
             raise

@@ -13,6 +13,7 @@ from .._errors import ClouddbError, InvalidOption
 from .._http.client import SUCCESS, path_of
 from .._operations.status import ENDED
 from .._options import NOT_CREATED_ID
+from .._secrets import MASK
 from .._timestamps import timestamp_of
 from .._untrusted import displayable
 from .kinds import Action, Kind
@@ -90,6 +91,9 @@ class ResourceRequest(NamedTuple):
         """The diff of a task that has sent it: what was deleted, or the fields that it sets."""
         if self.method == "DELETE":
             return changed_fields(before or {}, {})
+        if before is None and after and self.wrapper:
+            # A project does not show the branch that it was created with.
+            after = {**self.fields({}), **after}
         names = self.planned_fields(before, None)
         return changed_fields(*({name: each.get(name) for name in names} if each else {} for each in (before, after)))
 
@@ -220,7 +224,8 @@ class Goal(NamedTuple):
             body.setdefault(name, found.get(field))
         if request.wrapper in body:
             kept = self._kept_times(found)
-            body[request.wrapper] = {name: value for name, value in body[request.wrapper].items() if name not in kept}
+            wanted = {name: value for name, value in body[request.wrapper].items() if name not in kept}
+            body[request.wrapper] = {name: _in_full(found.get(name), value) for name, value in wanted.items()}
         return request._replace(body=body) if body else request
 
     def _kept_times(self, found: Resource) -> set[str]:
@@ -283,6 +288,18 @@ def fields_of(body: Mapping[str, Any] | None, found: Mapping[str, Any]) -> dict[
         else:
             fields[name] = value
     return fields
+
+
+def _in_full(own: Any, wanted: Any, is_part: bool = False) -> Any:
+    """What a request sets, each part of it in full: the service drops what a part lacks, such as the other C(pg_settings).
+
+    Other parts are left out, because the service refuses some of them on some plans, even unchanged.
+    """
+    if not isinstance(own, Mapping) or not isinstance(wanted, Mapping):
+        return wanted
+    # A mask is not the value of the field.
+    rest = {name: value for name, value in own.items() if is_part and MASK not in str(value)}
+    return {**rest, **{name: _in_full(own.get(name), value, is_part=True) for name, value in wanted.items()}}
 
 
 def selects(value: Any) -> bool:

@@ -18,6 +18,9 @@ from .._lists import list_resources
 from .._options import NOT_CREATED_ID
 from .._projects import branch_from, branch_id_from, checked_query, project_id_from
 
+# The C(init_source) of a branch that has no parent.
+SCHEMA_ONLY = "schema-only"
+
 
 class Action(NamedTuple):
     """A request about a resource, C(method) C(path) below that of the resource, with a body of C(fields) by option.

@@ -188,6 +188,10 @@ def find_resource(
         fields = goal.requests[CHANGE].fields({})
         alternatives.append({field: fields.get(field, value) for field, value in find.match.items()})
     text = find.match.get("name", find.match.get("id")) if known_id is None else known_id
+    action = goal.first_request.action
+    if action and action.listed_with:
+        # Several of the same name may have been deleted.
+        alternatives.append({"id": text})
     check = None if goal.kind else partial(require_array, field=find.field)
     is_named = isinstance(text, (str, int)) and not isinstance(text, bool)
     try:
@@ -203,7 +207,6 @@ def find_resource(
     if find.segments == PROJECTS and not listed.names:
         require_organization(client, find.query)
     found = select(listed, alternatives, goal)
-    action = goal.first_request.action
     if found[0] or not action or not action.listed_with:
         return found
     query = {**find.query, **action.listed_with}

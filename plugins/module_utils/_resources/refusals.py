@@ -20,6 +20,7 @@ from .._operations.operations import MAX_NAMED, time_of_creation
 from .._timestamps import BEGINNING, parse_timestamp
 from .._untrusted import displayable
 from .goal import Find, Goal, Refusal, ResourceRequest
+from .kinds import SCHEMA_ONLY
 from .state import ABSENT, DELETING, Resource, label_of, own_state
 
 
@@ -144,8 +145,11 @@ def refusal_of_compute(client: Client, find: Find, request: ResourceRequest, fou
         own = [each for each in branches if each.get("protected") and each.get("id") == (found or {}).get("branch_id")]
         problem = "cannot be deleted: its branch is protected. Set protected: false of the branch first."
         return Refusal(ClouddbError("refused", f"Compute {label_of(found or {})} {problem}")) if own else None
-    fields = request.fields(found or {})
-    least, most = ({**(found or {}), **fields}.get(f"autoscaling_limit_{side}_cu") for side in ("min", "max"))
+    return _refusal_of_sizes(found or {}, request.fields(found or {}))
+
+
+def _refusal_of_sizes(before: Mapping[str, Any], fields: Mapping[str, Any]) -> Refusal | None:
+    least, most = ({**before, **fields}.get(f"autoscaling_limit_{side}_cu") for side in ("min", "max"))
     if not isinstance(least, (int, float)) or not isinstance(most, (int, float)) or least <= most:
         return None
     if "autoscaling_limit_min_cu" in fields:
@@ -156,9 +160,11 @@ def refusal_of_compute(client: Client, find: Find, request: ResourceRequest, fou
 
 
 def refusal_of_project(client: Client, find: Find, request: ResourceRequest, found: Resource | None) -> Refusal | None:
-    """Why a project cannot be deleted: it has a protected branch."""
+    """Why a project cannot be deleted: it has a protected branch; or why its computes cannot have these sizes."""
     if request.method != "DELETE" or found is None:
-        return None
+        before, sizes = ((each or {}).get("default_endpoint_settings") for each in (found, request.fields(found or {})))
+        refusal = _refusal_of_sizes(before or {}, sizes) if sizes else None
+        return Refusal(InvalidOption("default_compute", str(refusal.error))) if refusal else None
     branches = list_resources(client, (*find.segments, str(found["id"]), "branches"), "branches").items
     names = ", ".join([_name_of(each) for each in branches if each.get("protected")][:MAX_NAMED])
     problem = (
@@ -209,7 +215,18 @@ def refusal_of_schedule(client: Client, find: Find, request: ResourceRequest, fo
 
 def _refusal_of_child(branch: Mapping[str, Any], option: str, what: str) -> Refusal | None:
     problem = f"branch {_name_of(branch)} cannot have {what}, because it is not a root branch: it has a parent"
-    return Refusal(InvalidOption(option, problem)) if branch.get("parent_id") else None
+    # In check mode, a branch that the task would create has no id, and its parent may be the default branch.
+    is_child = branch.get("parent_id") or (branch.get("id") is None and branch.get("init_source") != SCHEMA_ONLY)
+    return Refusal(InvalidOption(option, problem)) if is_child else None
+
+
+def refusal_of_recovery(client: Client, find: Find, request: ResourceRequest, found: Resource | None) -> Refusal | None:
+    """Why a deleted branch cannot be recovered: its parent is deleted as well."""
+    parent_id = (found or {}).get("parent_id")
+    if not parent_id or any(branch.get("id") == parent_id for branch in _present(client, find)):
+        return None
+    problem = f"Branch {_name_of(found or {})} cannot be recovered: its parent {displayable(parent_id, 100)} is deleted. Recover that first."
+    return Refusal(ClouddbError("refused", problem), "recovers it")
 
 
 def reason_to_keep(branch: Mapping[str, Any]) -> str:
@@ -249,6 +266,7 @@ def _name_of(branch: Mapping[str, Any]) -> str:
 # By the path of an action, else by the list of the resource.
 RULES: Mapping[str, Callable[[Client, Find, ResourceRequest, Resource | None], Refusal | None]] = {
     "restore": refusal_of_restore,
+    "recover": refusal_of_recovery,
     "projects": refusal_of_project,
     "backup_schedule": refusal_of_schedule,
     "snapshots": refusal_of_snapshot,

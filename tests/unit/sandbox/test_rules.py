@@ -288,6 +288,47 @@ def test_compute_sizes(service, limits, status):
     assert create_compute(service, branch, **fields).status_code == status
 
 
+def test_parts_of_settings(service, default):
+    project, (compute,) = PATH, service.ok("GET", f"{default}/endpoints")["endpoints"]
+    places = ((project, "project", "quota"), (f"{project}/endpoints/{compute['id']}", "endpoint", "pg_settings"))
+    for path, wrapper, part in places:
+        before = {part: {"work_mem": "1"} if part == "pg_settings" else {"active_time_seconds": 1}}
+        after = {part: {"jit": "off"} if part == "pg_settings" else {"written_data_bytes": 2}}
+        other = {"preload_libraries": {"use_defaults": True}}
+        for settings in ({**before, **other}, after):
+            shown = service.ok("PATCH", path, json={wrapper: {"settings": settings}})[wrapper]
+            service.advance(5)
+        assert shown["settings"] == {**after, **other}
+
+
+def test_disabled_computes(service, default):
+    [compute] = service.ok("GET", f"{default}/endpoints")["endpoints"]
+    path = f"{PATH}/endpoints/{compute['id']}"
+    for disabled, actions in ((True, ["apply_config", "suspend_compute"]), (True, ["apply_config"])):
+        changed = service.ok("PATCH", path, json={"endpoint": {"disabled": disabled}})
+        assert [each["action"] for each in changed["operations"]] == actions
+        service.advance(5)
+        assert service.ok("GET", path)["endpoint"]["current_state"] == "idle"
+
+
+def test_owner_of_a_new_project(service):
+    for branch, owner in (
+        ({}, "clouddb_owner"),
+        ({"database_name": "blog"}, "blog_owner"),
+        ({"role_name": "me"}, "me"),
+    ):
+        created = create_project(service, branch=branch).json()
+        assert [each["owner_name"] for each in created["databases"]] == [owner]
+
+
+def test_compute_sizes_of_a_project(service):
+    limits = {"autoscaling_limit_min_cu": 4, "autoscaling_limit_max_cu": 2}
+    refused(create_project(service, default_endpoint_settings=limits))
+    body = {"project": {"default_endpoint_settings": limits}}
+    refused(service.request("PATCH", PATH, json=body))
+    assert service.ok("GET", PATH)["project"]["default_endpoint_settings"] == {}
+
+
 @pytest.mark.parametrize(
     ("seconds", "status"), [(-2, 400), (1, 400), (59, 400), (604_801, 400), (-1, 201), (0, 201), (60, 201)]
 )
@@ -656,6 +697,19 @@ def test_snapshots_of_root_branches(service, default):
     assert listed_snapshots(service) == [second, first]
     service.advance(86400)
     assert listed_snapshots(service) == [first]
+
+
+def test_operations_of_a_snapshot(service, default):
+    taken = service.ok("POST", f"{default}/snapshot")
+    started = taken["operations"]
+    assert [each["action"] for each in started] == ["create_branch", "timeline_archive"]
+    [own_id] = {each["branch_id"] for each in started}
+    assert own_id not in [each["id"] for each in service.branches()]
+    path = f"{PATH}/snapshots/{taken['snapshot']['id']}"
+    assert service.request("DELETE", path).status_code == 423
+    service.advance(5)
+    assert [each["branch_id"] for each in service.ok("DELETE", path)["operations"]] == [own_id]
+    service.ok("PATCH", default, json={"branch": {"protected": True}})
 
 
 def test_changes_of_a_snapshot(service, default):

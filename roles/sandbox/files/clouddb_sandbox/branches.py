@@ -21,7 +21,6 @@ from .store import Transaction
 
 DEFAULT_BRANCH = "main"
 DEFAULT_DATABASE = "clouddb"
-DEFAULT_ROLE = "clouddb_owner"
 MAX_LIFETIME = 30 * 86400 * SECOND
 RESTRICTED_ACTIONS = [
     RestrictedAction(name=name, reason="the branch is protected") for name in ("restore", "delete-rw-endpoint")
@@ -37,12 +36,13 @@ def insert_default(
 ) -> Branch:
     """Insert the default branch of a new project, with a database and the role that owns it."""
     created_at = created_at or tx.unique_time()
-    name, role_name = fields.name or DEFAULT_BRANCH, fields.role_name or DEFAULT_ROLE
+    name, database_name = fields.name or DEFAULT_BRANCH, fields.database_name or DEFAULT_DATABASE
+    role_name = fields.role_name or f"{database_name}_owner"
     branch = insert_row(
         tx, project_id, name, id=branch_id or identifiers.branch_id(), created_at=created_at, is_default=True
     )
     roles.insert(tx, branch.id, role_name, created_at)
-    databases.insert(tx, branch.id, fields.database_name or DEFAULT_DATABASE, role_name, created_at)
+    databases.insert(tx, branch.id, database_name, role_name, created_at)
     return branch
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from typing import Any
 
 from fastapi import HTTPException
 
@@ -53,10 +54,12 @@ def create(tx: Transaction, branch: Branch, options: NewCompute = READ_WRITE) ->
     return get(tx, branch.project_id, endpoint.id), started
 
 
-def options_of(stored: dict[str, object], changes: ComputeOptions) -> str:
+def options_of(stored: dict[str, Any], changes: ComputeOptions) -> str:
     """Return the options with the changes, as they are stored. Raises a 422 error if the limits contradict each other."""
     settings = {name: stored[name] for name in stored if name not in ("pg_settings", "pgbouncer_settings")}
     options = {**settings, **changes.model_dump(exclude={"branch_id", "region_id"}, exclude_none=True)}
+    if changes.settings:
+        options["settings"] = {**(settings.get("settings") or {}), **options["settings"]}
     limits = [options.get(name, DEFAULT_COMPUTE_UNITS) for name in AUTOSCALING_LIMITS]
     if limits != sorted(limits):
         raise HTTPException(422, "autoscaling_limit_min_cu must not exceed autoscaling_limit_max_cu")
@@ -103,8 +106,8 @@ def get(tx: Transaction, project_id: str, endpoint_id: str) -> Endpoint:
     return endpoint
 
 
-def update(tx: Transaction, endpoint: Endpoint, changes: ComputeChanges) -> Operation:
-    """Change the fields that are given."""
+def update(tx: Transaction, endpoint: Endpoint, changes: ComputeChanges) -> list[Operation]:
+    """Change the fields that are given. A compute that is disabled is suspended."""
     stored = tx.db.execute("SELECT options FROM endpoints WHERE id = ?", (endpoint.id,)).fetchone()["options"]
     tx.db.execute(
         "UPDATE endpoints SET options = ?, updated_at = ? WHERE id = ?",
@@ -112,7 +115,8 @@ def update(tx: Transaction, endpoint: Endpoint, changes: ComputeChanges) -> Oper
     )
     is_active = endpoint.current_state == "active"
     (platform_activity.record_use if is_active else platform_activity.record_suspension)(tx, endpoint.id)
-    return start_operation(tx, "apply_config", endpoint)
+    started = [start_operation(tx, "apply_config", endpoint)]
+    return [*started, suspend(tx, endpoint)] if changes.disabled and is_active else started
 
 
 def delete(tx: Transaction, endpoint: Endpoint) -> None:

@@ -119,8 +119,23 @@ RULES = (
     Rule(
         "compute_sizes",
         "The smallest size of a compute is 0.25, its minimum does not exceed its maximum, and they differ by at most 8. The largest"
-        " maximum is 16, or 56 if it equals the minimum",
+        " maximum is 16, or 56 if it equals the minimum. So are those of `default_endpoint_settings`",
         f"document, `ComputeUnit`; {DOCS}/introduction/autoscaling; {DOCS}/manage/endpoints",
+    ),
+    Rule(
+        "parts_of_settings",
+        "A part of `settings`, such as `quota` or `pg_settings`, is replaced by the one that is given. Other parts stay",
+        "recorded: neondatabase/neon, issue 7628",
+    ),
+    Rule(
+        "disabled_computes",
+        "An active compute that is disabled is suspended",
+        "document, `EndpointUpdateRequest`: `disabled`",
+    ),
+    Rule(
+        "owner_of_a_new_project",
+        "Without `role_name`, the role of a new project is `DATABASE_owner`",
+        "document, `ProjectCreateRequest`: `role_name`",
     ),
     Rule("suspend_timeout", "-1, 0, or 60 to 604,800 seconds", "document, `SuspendTimeoutSeconds`"),
     Rule(
@@ -224,9 +239,14 @@ RULES = (
         f"{DOCS}/guides/backup-restore; document, `POST …/branches/{{branch_id}}/snapshot`",
     ),
     Rule(
+        "operations_of_a_snapshot",
+        "The operations of a snapshot, `create_branch` and `timeline_archive`, are about a branch of its own, which no list shows",
+        f"{DOCS}/reference/api, Create snapshot: its example",
+    ),
+    Rule(
         "changes_of_a_snapshot",
         "The name and the expiration of a snapshot can be changed; null removes the expiration",
-        "@neon/sdk 6.1.2, `SnapshotUpdateRequest`; document, the same schema, without the expiration",
+        f"{DOCS}/reference/api, Update snapshot; document, `SnapshotUpdateRequest`, without the expiration",
     ),
     Rule(
         "restore_of_a_snapshot",

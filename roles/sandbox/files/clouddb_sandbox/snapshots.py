@@ -53,6 +53,11 @@ def create(
     return from_row(row)
 
 
+def branch_id_of(snapshot_id: str) -> str:
+    """Return the id of the branch that holds a snapshot, which no list shows."""
+    return f"br-{snapshot_id.removeprefix('snap-')}"
+
+
 def require_root(branch: Branch, what: str) -> None:
     """Raise a 422 error unless the branch is a root branch, which alone can have it."""
     if branch.parent_id:

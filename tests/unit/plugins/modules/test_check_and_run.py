@@ -23,6 +23,7 @@ SNAPSHOT = {"module": "snapshot", "name": "nightly"}
 OF_SNAPSHOT = {"module": "branch_restore", "name": "main", "snapshot": "nightly"}
 SCHEDULE = {"backup_schedule": [{"frequency": "daily", "hour": 3, "retention": "7d"}]}
 BLOG = {"module": "project", "name": "blog"}
+TOO_SMALL = {"min_cu": 4.0, "max_cu": 2.0, "suspend_timeout": None}
 
 # The resource that is there before: its tasks, or what is done to it by the service's API.
 PREPARED: dict[str, list[dict[str, Any]]] = {
@@ -97,6 +98,11 @@ SCENARIOS: list[tuple[str, dict[str, Any], str | None]] = [
     *((there, {**DEV, "state": "recovered"}, None) for there in ("dev", "dev, deleted")),
     *((there, {**BLOG, "state": "recovered"}, None) for there in ("nothing", "blog, deleted")),
     ("nothing", {"module": "project", "name": "new"}, None),
+    ("nothing", {"module": "project", "name": "new", "branch_name": "prod", "database_name": "orders"}, None),
+    *(
+        ("nothing", {"module": "project", "name": name, "default_compute": sizes}, "default_compute")
+        for name, sizes in (("new", TOO_SMALL), ("shop", TOO_SMALL))
+    ),
     ("nothing", {"module": "project", "name": "shop", "history_retention": "3d"}, None),
     ("nothing", {"module": "project", "name": "shop", "state": "absent"}, None),
 ]

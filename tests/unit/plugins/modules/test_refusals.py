@@ -21,9 +21,9 @@ from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandb
 # Of resources with a module.
 FILES = [
     f"{folder}{name}.py"
-    for name in ("branches", "computes", "databases", "projects", "roles")
+    for name in ("branches", "computes", "databases", "projects", "roles", "snapshots")
     for folder in ("", "routes/")
-]
+] + ["recovery.py"]
 REFUSED = {409, 412, 422}
 
 DEV = {"module": "branch", "name": "dev"}
@@ -81,6 +81,15 @@ FORESEEN: dict[str, Foreseen] = {
         [{**DEV, "protected": True}], {**COMPUTE, "state": "absent"}, "refused"
     ),
     "cannot delete role {}: it owns {}": Foreseen([DEV, USER, DATABASE], {**USER, "state": "absent"}, "refused", True),
+    "branch {} cannot be recovered before its parent {}": Foreseen(
+        [DEV, KID, {**KID, "state": "absent"}, {**DEV, "state": "absent"}],
+        {**KID, "state": "recovered"},
+        "refused",
+        True,
+    ),
+    "branch {} cannot have {}: it is not a root branch": Foreseen(
+        [DEV], {**DEV, "backup_schedule": [{"frequency": "daily"}]}, "backup_schedule"
+    ),
     "project {} cannot be deleted: it has a protected branch": Foreseen(
         [{**DEV, "protected": True}], {"module": "project", "name": "shop", "state": "absent"}, "refused", True
     ),
@@ -89,6 +98,10 @@ IN_OPTIONS = "the module itself refuses these values, before any request"
 UNSHOWN = {
     "a timestamp and an LSN are mutually exclusive": IN_OPTIONS,
     "expires_at must be in the future, and at most 30 days ahead": IN_OPTIONS,
+    "expires_at must be in the future": IN_OPTIONS,
+    "branch {} is not one that was restored from a snapshot to replace another": "the module replaces the branch at once",
+    "branch {} is not deleted": "the module recovers no branch that is there",
+    "project {} is not deleted": "the module recovers no project that is there",
     "branch {} has a read_write compute already": "the compute that is there is the one that the task is about",
     "region_id must be that of the project": "the module sets no region of a compute",
     "the autoscaling limits must not differ by more than {} compute units": "a bound of the plan, which no list shows",

@@ -75,6 +75,23 @@ def test_a_snapshot_is_taken_once_when_the_answer_is_lost(sandbox: Sandbox, clie
     assert (result["changed"], [each["id"] for each in snapshots(sandbox)]) == (True, [result["snapshot"]["id"]])
 
 
+def test_a_snapshot_that_failed_is_to_be_deleted_and_not_its_branch(sandbox: Sandbox, client: Client) -> None:
+    sandbox.plan((0, "running"), (1, "failed"), action="create_branch")
+    with pytest.raises(ClouddbError) as error:
+        task(client, **NIGHTLY)
+    assert f"This creation left {snapshots(sandbox)[0]['id']}, which is not usable." in str(error.value)
+    assert task(client, module="branch", name="main", protected=True)["changed"] is True
+
+
+def test_the_branch_of_a_deleted_snapshot_is_not_being_deleted(sandbox: Sandbox, client: Client) -> None:
+    for name in ("nightly", "old"):
+        task(client, module="snapshot", name=name)
+        sandbox.advance(60)
+    task(client, module="snapshot", name="old", state="absent")
+    for check_mode in (True, False):
+        assert task(client, check_mode=check_mode, **RESTORE)["warnings"] == []
+
+
 def test_no_request_is_about_one_snapshot_but_to_change_it(sandbox: Sandbox, client: Client) -> None:
     """The service has no GET for it, and no operations about it."""
     task(client, **NIGHTLY)
@@ -135,6 +152,12 @@ def test_a_new_branch_gets_its_schedule(sandbox: Sandbox, client: Client) -> Non
     assert task(client, **root)["changed"] is False
 
 
+def test_a_new_branch_with_a_parent_gets_none(sandbox: Sandbox, client: Client) -> None:
+    for parent in (None, "main"):
+        failure = failing(client, check_mode=True, **DEV, parent=parent, backup_schedule=SCHEDULE)
+        assert failure == {"kind": "invalid_option", "option": "backup_schedule"}
+
+
 def test_a_schedule_is_compared_by_what_is_given(sandbox: Sandbox, client: Client) -> None:
     main = {"module": "branch", "name": "main"}
     task(client, **main, backup_schedule=SCHEDULE)
@@ -185,6 +208,22 @@ def test_what_is_not_deleted_or_too_long_ago_cannot_be_recovered(sandbox: Sandbo
     assert failing(client, **DEV, state="recovered")["kind"] == "not_found"
     for option in ({"name_pattern": "dev-*", "name": None}, {"new_name": "kid"}):
         assert failing(client, **{**DEV, **option}, state="recovered")["kind"] == "invalid_option"
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_of_several_deleted_branches_the_id_selects_one(sandbox: Sandbox, client: Client, which: int) -> None:
+    """As in https://github.com/neondatabase/neon-pkgs/pull/269"""
+    ids = []
+    for _run in range(2):
+        ids.append(task(client, **DEV)["branch"]["id"])
+        deleted(sandbox, client, **DEV)
+    for check_mode in (True, False):
+        assert failing(client, check_mode=check_mode, **DEV, state="recovered")["kind"] == "ambiguous_match"
+    by_id = {"module": "branch", "name": ids[which], "state": "recovered"}
+    done = [task(client, check_mode=mode, **by_id) for mode in (True, False, True, False)]
+    assert [(each["changed"], each["branch"]["id"]) for each in done] == [
+        (changed, ids[which]) for changed in (True, True, False, False)
+    ]
 
 
 @pytest.mark.parametrize("selected", [{"name": "blog"}, {"name": None, "id": BLOG}])

@@ -16,6 +16,8 @@ from ansible_collections.clouddb.control.plugins.modules import branch, compute,
 from ansible_collections.clouddb.control.tests.unit.support.module_main import run_main
 from ansible_collections.clouddb.control.tests.unit.support.resource_task import SHOP, failing, task, writes
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
+from ansible_collections.clouddb.control.tests.unit.support.scripted_client import Serve
+from ansible_collections.clouddb.control.tests.unit.support.scripted_service import reply
 
 BRANCHES = f"/projects/{SHOP}/branches"
 PREVIEW = {"module": "branch", "name": "preview"}
@@ -258,6 +260,12 @@ class TestSecretSettings:
         assert "first-0123456789" not in str(error.value.as_result())
 
 
+def test_the_diff_of_a_new_project_has_its_first_branch(client: Client) -> None:
+    for check_mode in (True, False):
+        created = task(client, check_mode=check_mode, **STORE, branch_name="production", database_name="orders")
+        assert created["diff"]["after"]["branch"] == {"name": "production", "database_name": "orders"}
+
+
 def test_fields_of_a_compute(sandbox: Sandbox, client: Client) -> None:
     wanted = {"module": "compute", "name": "primary", "pg_settings": {"work_mem": "8MB"}, "disabled": True}
     planned, done, again = (task(client, check_mode=mode, **wanted) for mode in (True, False, False))
@@ -271,3 +279,42 @@ def test_fields_of_a_compute(sandbox: Sandbox, client: Client) -> None:
     assert planned["diff"]["after"].keys() <= done["diff"]["after"].keys()
     for option, value in (("name", "x"), ("pg_settings", {}), ("disabled", False)):
         assert failing(client, module="compute", state="started", **{option: value}) == refused(option)
+
+
+def test_postgres_settings_are_texts(sandbox: Sandbox, client: Client) -> None:
+    for mode in (True, False, False):
+        changed = task(client, "compute", mode, pg_settings={"max_connections": 100, "work_mem": "8MB"})
+    assert changed["compute"]["settings"]["pg_settings"] == {"max_connections": "100", "work_mem": "8MB"}
+    assert (changed["changed"], len(writes(sandbox))) == (False, 1)
+    for value in (True, 1.5, None, ["on"]):
+        assert failing(client, module="compute", pg_settings={"jit": value}) == refused("pg_settings")
+
+
+@pytest.mark.parametrize(
+    ("options", "field", "parts"),
+    [
+        ({"module": "compute"}, "pg_settings", [{"work_mem": "8MB"}, {"jit": "off"}]),
+        (
+            {"module": "project", "name": "shop"},
+            "settings",
+            [{"quota": {"active_time_seconds": 1}}, {"quota": {"written_data_bytes": 2}}],
+        ),
+    ],
+)
+def test_what_a_task_does_not_give_stays(
+    sandbox: Sandbox, client: Client, options: dict[str, Any], field: str, parts: list[dict[str, Any]]
+) -> None:
+    """As in https://github.com/neondatabase/neon/issues/7628, where the service drops the other settings"""
+    for part in parts:
+        planned, done = (task(client, check_mode=mode, **options, **{field: part}) for mode in (True, False))
+        assert (planned["changed"], planned["diff"]) == (True, done["diff"])
+        sandbox.advance(30)
+    assert [task(client, **options, **{field: part})["changed"] for part in parts] == [False, False]
+
+
+def test_a_mask_is_not_sent_as_a_value(serve: Serve) -> None:
+    shop = {"id": SHOP, "name": "shop", "settings": {"hook": {"secret": "first-0123456789", "url": "a", "retries": 3}}}
+    service = serve(*[reply({"project": shop})] * 2, reply({"message": "no"}, status=422))
+    failing(service.client, module="project", project=None, name=None, id=SHOP, settings={"hook": {"url": "b"}})
+    [body] = [each.json for each in service.requests if each.method == "PATCH"]
+    assert body == {"project": {"settings": {"hook": {"url": "b", "retries": 3}}}}

@@ -73,7 +73,7 @@ def update_endpoint(
     """Changes the settings of a compute."""
     with sandbox.store.transaction() as tx:
         endpoint = get_unlocked(tx, project_id, endpoint_id)
-        return changed(tx, endpoint, computes.update(tx, endpoint, body.endpoint))
+        return changed(tx, endpoint, *computes.update(tx, endpoint, body.endpoint))
 
 
 @router.delete(

@@ -87,7 +87,7 @@ def get_project(sandbox: SandboxDependency, project_id: str) -> ProjectResponse:
         return ProjectResponse(project=projects.get(tx, project_id))
 
 
-@router.patch("/{project_id}", responses=error_responses(400, 404, 423), response_model_exclude_none=True)
+@router.patch("/{project_id}", responses=error_responses(400, 404, 422, 423), response_model_exclude_none=True)
 def update_project(
     sandbox: SandboxDependency, project_id: str, body: ProjectUpdateRequest
 ) -> ProjectOperationsResponse:
@@ -97,6 +97,8 @@ def update_project(
         operations.refuse_if_locked(tx, project_id)
         changes = body.project
         projects.update(tx, project, changes)
+        if changes.default_endpoint_settings:
+            computes.options_of(projects.get(tx, project_id).default_endpoint_settings, computes.READ_WRITE)
         branch, started = branches.get(tx, project_id, None), []
         if changes.history_retention_seconds is not None:
             started.append(operations.start(tx, "apply_storage_config", project_id=project_id, branch_id=branch.id))

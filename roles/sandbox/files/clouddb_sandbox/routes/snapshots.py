@@ -56,8 +56,12 @@ def create_snapshot(
         branch = branches.get_unlocked(tx, project_id, branch_id)
         limits.require_room(tx, "snapshots", project_id)
         snapshot = snapshots.create(tx, branch, name=name, timestamp=timestamp, lsn=lsn, expires_at=expires_at)
-        started = operations.start(tx, "create_branch", project_id=project_id, branch_id=branch_id)
-        return SnapshotOperationsResponse(snapshot=snapshot, operations=[started])
+        own_id = snapshots.branch_id_of(snapshot.id)
+        started = [
+            operations.start(tx, action, project_id=project_id, branch_id=own_id)
+            for action in ("create_branch", "timeline_archive")
+        ]
+        return SnapshotOperationsResponse(snapshot=snapshot, operations=started)
 
 
 @router.patch("/snapshots/{snapshot_id}", responses=error_responses(400, 404, 422), response_model_exclude_none=True)
@@ -75,7 +79,7 @@ def update_snapshot(
 def delete_snapshot(sandbox: SandboxDependency, project_id: str, snapshot_id: str) -> OperationsResponse:
     """Deletes a snapshot. Branches that were restored from it stay."""
     with sandbox.store.transaction() as tx:
-        branch_id = snapshots.row_of(tx, project_id, snapshot_id)["source_branch_id"]
+        branch_id = snapshots.branch_id_of(snapshots.row_of(tx, project_id, snapshot_id)["id"])
         operations.refuse_if_locked(tx, project_id, branch_id)
         snapshots.delete(tx, snapshot_id)
         started = operations.start(tx, "delete_timeline", project_id=project_id, branch_id=branch_id)
