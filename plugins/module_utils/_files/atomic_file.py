@@ -1,11 +1,10 @@
 # Copyright (c) clouddb.control contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Opens regular files only, replaces a file completely or not at all, and locks a directory. Keeps P2, P4, P5 and P7."""
+"""Opens regular files only, and replaces a file completely or not at all. Keeps P4, P5 and P7."""
 
 from __future__ import annotations
 
 import errno
-import fcntl
 import glob
 import os
 import stat
@@ -14,8 +13,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from io import FileIO
 from typing import NamedTuple
-
-from .._clock import Deadline
 
 SUFFIX = ".tmp"
 ACCESS_LIST = "system.posix_acl_access"
@@ -27,11 +24,6 @@ KINDS = {
     stat.S_IFCHR: "a device",
     stat.S_IFBLK: "a device",
 }
-# In seconds, between attempts to get the lock.
-POLL_INTERVAL = 0.1
-NO_LOCKS = frozenset({errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP})
-# Another process holds the lock, or has just removed its file; on another machine, with NFS, the file is stale then.
-IN_USE = frozenset({errno.EWOULDBLOCK, errno.ENOENT, errno.ESTALE})
 
 
 class TemporaryFile(NamedTuple):
@@ -196,50 +188,3 @@ def _sync_directory(directory: str) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-# Locks
-
-
-@contextmanager
-def locked(path: str, deadline: Deadline) -> Iterator[bool]:
-    """Create and lock the file, and yield whether its file system has locks; always remove it. Raises OSError.
-
-    That is a BlockingIOError when another process has not released the lock by the deadline.
-    """
-    while True:
-        with open(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600), "rb", buffering=0) as file:
-            is_locked = _try_lock(path, file.fileno())
-            if is_locked is not None:
-                try:
-                    yield is_locked
-                finally:
-                    # Before the lock is released: afterwards, the file would be that of another process.
-                    with suppress(OSError):
-                        os.unlink(path)
-                return
-        if not deadline.remaining():
-            raise BlockingIOError
-        deadline.clock.sleep(POLL_INTERVAL)
-
-
-def _try_lock(path: str, file: int) -> bool | None:
-    """Whether the file is locked, False when its file system has no locks; None while another process has the lock. Raises OSError."""
-    try:
-        has_locks = _has_locks(file)
-        # The lock of a file that was removed meanwhile excludes nobody.
-        return has_locks if os.path.samestat(os.lstat(path), os.fstat(file)) else None
-    except OSError as error:
-        if error.errno in IN_USE:
-            return None
-        raise
-
-
-def _has_locks(file: int) -> bool:
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        if error.errno not in NO_LOCKS:
-            raise
-        return False
-    return True

@@ -16,13 +16,13 @@ from .._errors import SecretFileError
 from .atomic_file import (
     TemporaryFile,
     copy_attributes,
-    locked,
     open_regular_file,
     remove_temporary_files,
     resolve_directory,
     temporary_file,
 )
 from .dest import Dest, require_read_bit, require_readable_mode
+from .lock import locked
 
 # In bytes. That there is space for a new secret or record is checked with a file of this size.
 SPACE = 16384

@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 from ...module_utils._clock import Clock, Deadline
 from ...module_utils._errors import InvalidOption
 from ...module_utils._files.atomic_file import (
-    locked,
     open_regular_file,
     remove_temporary_files,
     resolve_directory,
     temporary_file,
 )
+from ...module_utils._files.lock import locked
 from ...module_utils._timestamps import parse_timestamp
 from .changes import FollowedProject
 
