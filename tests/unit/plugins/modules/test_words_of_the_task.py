@@ -68,7 +68,7 @@ def test_the_option_of_a_page_that_is_too_large(
     [
         ({"quotas": {"active_time_seconds": 1}}, "settings.quotas", "Did you mean settings.quota?"),
         ({"unknown": 1}, "settings.unknown", "settings has: allowed_ips, quota."),
-        ({"quota": {"active_time": 1}}, "settings.quota.active_time", "Check their names and values."),
+        ({"quota": {"active_time": 1}}, "settings.quota.active_time", "settings.quota has: written_data_bytes."),
         (
             {"quota": {"written_data_bytes": 5, "x": None}, "hipaa": None, "no": 1},
             "settings.no",
