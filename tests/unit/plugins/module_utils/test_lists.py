@@ -59,8 +59,8 @@ def test_a_search_of_the_user_is_not_replaced(serve: Serve) -> None:
 
 
 def test_a_list_without_search_is_read(serve: Serve) -> None:
-    served = serve(reply({"databases": [{"name": "app"}]}))
-    assert list_named(served.client, ("projects", "p", "databases"), "databases", "app").names == {"app"}
+    served = serve(reply({"databases": [{"name": "app"}, {"name": "orders"}]}))
+    assert list_named(served.client, ("projects", "p", "databases"), "databases", "app").names == {"app", "orders"}
     assert served.requests[0].query == []
 
 
