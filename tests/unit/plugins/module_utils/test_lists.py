@@ -34,7 +34,7 @@ def searches(served: Scripted) -> list[str | None]:
     [
         ("shop", [projects(SHOP, BLOG)], ["shop"]),
         # Nothing of exactly this name: the complete list has the names that are near.
-        ("sho", [projects(SHOP, BLOG), projects(SHOP, BLOG, OTHER)], ["sho", None]),
+        ("Sho", [projects(SHOP, BLOG), projects(SHOP, BLOG, OTHER)], ["Sho", None]),
         ("shpo", [projects(), projects(SHOP, BLOG, OTHER)], ["shpo", None]),
         # A service that ignores the parameter, and one that refuses it.
         ("shpo", [projects(SHOP, BLOG, OTHER)], ["shpo"]),
@@ -107,6 +107,11 @@ def test_a_branch_takes_one_request(serve: Serve, branch: str | None, script: li
 
 
 def test_the_few_that_there_are_are_named(serve: Serve) -> None:
-    branches = page("branches", [{"id": "br-1", "name": "main"}, {"id": "br-2", "name": "stage"}])
+    branches = page("branches", [{"id": "br-1", "name": "main"}, {"id": "br-2", "name": "stage"}, {"id": "br-3"}])
     with pytest.raises(ClouddbError, match="parent: there is no branch 'xyz'\\. There are: main, stage\\."):
         branch_id_from("xyz", serve(branches).client, "p", may_be_missing=False, option="parent")
+
+
+def test_a_resource_without_an_id_is_none(serve: Serve) -> None:
+    with pytest.raises(ClouddbError, match="there is no branch 'dev'"):
+        branch_id_from("dev", serve(page("branches", [{"name": "dev"}])).client, "p", may_be_missing=False)
