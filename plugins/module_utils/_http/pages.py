@@ -144,6 +144,6 @@ def next_cursor(response: Response) -> str | None:
     if cursor:
         return cursor
     for name, value in (*pagination.items(), *response.json.items()):
-        if value and (name.lower().startswith("next") or (name in MORE_FOLLOWS and value is True)):
+        if value and (name.lower().startswith("next") or name in MORE_FOLLOWS):
             raise response.unexpected(f"{displayable(name, 100)} says that more items follow, but there is no cursor")
     return None

@@ -10,10 +10,15 @@ import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
 from ansible_collections.clouddb.control.plugins.module_utils._http.errors import StatusError
-from ansible_collections.clouddb.control.plugins.module_utils._lists import list_named
+from ansible_collections.clouddb.control.plugins.module_utils._lists import Listed, list_named
 from ansible_collections.clouddb.control.plugins.module_utils._projects import (
+    ORGANIZATION_VARIABLE,
+    ProjectFilter,
+    add_organizations,
     branch_from,
     branch_id_from,
+    list_projects,
+    no_project,
     project_id_from,
 )
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import Scripted, Serve, page
@@ -38,7 +43,7 @@ def searches(served: Scripted) -> list[str | None]:
     [
         ("shop", [projects(SHOP, BLOG)], ["shop"]),
         # Nothing of exactly this name: the complete list has the names that are near.
-        ("sho", [projects(SHOP, BLOG), projects(SHOP, BLOG, OTHER)], ["sho", None]),
+        ("Sho", [projects(SHOP, BLOG), projects(SHOP, BLOG, OTHER)], ["Sho", None]),
         ("shpo", [projects(), projects(SHOP, BLOG, OTHER)], ["shpo", None]),
         # A service that ignores the parameter, and one that refuses it.
         ("shpo", [projects(SHOP, BLOG, OTHER)], ["shpo"]),
@@ -63,8 +68,8 @@ def test_a_search_of_the_user_is_not_replaced(serve: Serve) -> None:
 
 
 def test_a_list_without_search_is_read(serve: Serve) -> None:
-    served = serve(reply({"databases": [{"name": "app"}]}))
-    assert list_named(served.client, ("projects", "p", "databases"), "databases", "app").names == {"app"}
+    served = serve(reply({"databases": [{"name": "app"}, {"name": "orders"}]}))
+    assert list_named(served.client, ("projects", "p", "databases"), "databases", "app").names == {"app", "orders"}
     assert served.requests[0].query == []
 
 
@@ -119,6 +124,62 @@ def test_a_branch_takes_one_request(serve: Serve, branch: str | None, script: li
 
 
 def test_the_few_that_there_are_are_named(serve: Serve) -> None:
-    branches = page("branches", [{"id": "br-1", "name": "main"}, {"id": "br-2", "name": "stage"}])
+    branches = page("branches", [{"id": "br-1", "name": "main"}, {"id": "br-2", "name": "stage"}, {"id": "br-3"}])
     with pytest.raises(ClouddbError, match="parent: there is no branch 'xyz'\\. There are: main, stage\\."):
         branch_id_from("xyz", serve(branches).client, "p", may_be_missing=False, option="parent")
+
+
+@pytest.mark.parametrize("name, text", [("dev", "there is no branch 'dev'"), (None, "project p has no default branch")])
+def test_a_resource_without_an_id_is_none(serve: Serve, name: str | None, text: str) -> None:
+    branches = page("branches", [{"name": "dev", "default": True}])
+    with pytest.raises(ClouddbError, match=text):
+        branch_id_from(name, serve(branches).client, "p", may_be_missing=False)
+
+
+NO_ORGANIZATIONS = reply({}, 403)  # as with the key of an organization
+
+
+@pytest.mark.parametrize("shown", [reply({"id": "org-1"}), reply({}, 403)], ids=["shown", "forbidden"])
+def test_an_organization_that_there_is_may_have_no_projects(serve: Serve, shown: Reply) -> None:
+    served = serve(projects(), NO_ORGANIZATIONS, shown)
+    assert list_projects(served.client, query={"org_id": "org-1"}).items == []
+    assert served.targets[1:] == ["/users/me/organizations", "/organizations/org-1"]
+
+
+@pytest.mark.parametrize(
+    "script, advice",
+    [
+        ([reply({"organizations": [{"id": "org-2"}]})], "Set org_id to one of: org-2."),
+        ([NO_ORGANIZATIONS, reply({}, 404)], "Check org_id, and base_url. "),
+    ],
+)
+def test_an_organization_that_is_not_there_is_an_error(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, script: list[Reply], advice: str
+) -> None:
+    monkeypatch.setenv(ORGANIZATION_VARIABLE, "org-9")  # which is not where this one comes from
+    with pytest.raises(ClouddbError, match=f"^org_id: there is no organization org-1, or .* {advice}") as error:
+        list_projects(serve(projects(), *script).client, query={"org_id": "org-1"})
+    assert error.value.details == {"option": "org_id"}
+
+
+def test_an_organization_that_cannot_be_looked_up_for_a_moment_is_an_error(serve: Serve) -> None:
+    served = serve(projects(), NO_ORGANIZATIONS, reply({}, 503), api_retries=0)
+    with pytest.raises(StatusError) as error:
+        list_projects(served.client, query={"org_id": "org-1"})
+    assert error.value.status == 503
+
+
+@pytest.mark.parametrize("status, message", [(403, "org_id is not allowed"), (400, "name is too long")])
+def test_only_an_error_about_a_missing_organization_names_them(serve: Serve, status: int, message: str) -> None:
+    served = serve(reply({"message": message}, status))
+    with pytest.raises(StatusError) as error:
+        served.client.get("projects")
+    before = str(error.value)
+    add_organizations(error.value, served.client)
+    assert (str(error.value), len(served.requests)) == (before, 1)
+
+
+@pytest.mark.parametrize("project_id, is_name", [(SHOP["id"], False), ("shop", True)])
+def test_what_may_be_a_name_is_no_id(project_id: str, is_name: bool) -> None:
+    error = no_project(Listed([], [], [], set()), ProjectFilter(project_id), {})
+    assert ("If this is the name of a project, set name." in str(error)) is is_name

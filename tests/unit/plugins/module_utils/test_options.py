@@ -12,7 +12,7 @@ import pytest
 from ansible_collections.clouddb.control.plugins.module_utils import _options as options
 from ansible_collections.clouddb.control.plugins.module_utils import _timestamps as timestamps
 from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption
-from ansible_collections.clouddb.control.plugins.module_utils._lists import MAX_COMPARED, similar
+from ansible_collections.clouddb.control.plugins.module_utils._lists import MAX_COMPARED, no_such, similar
 from ansible_collections.clouddb.control.plugins.module_utils._operations.status import selected_statuses
 
 UTC = timezone.utc
@@ -131,7 +131,9 @@ def test_anything_else_is_no_name(value: object, shown: str) -> None:
 
 def test_similar_texts_come_first_whatever_their_case() -> None:
     assert similar("SHOPS", ["blog", "shop-eu", "shop"]) == ["shop", "shop-eu"]
+    assert similar("shp", ["SHOP", "shop"]) == ["SHOP"]
     assert similar("x", ["blog"]) == []
+    assert no_such("option", "shop", ["shop1", "shop2", "shop3"]).count(" or ") == 1
     assert similar("shops", ["shop", *map(str, range(MAX_COMPARED))]) == []
 
 

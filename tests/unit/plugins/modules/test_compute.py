@@ -115,6 +115,16 @@ def test_states_are_reached_once_and_a_restart_each_time(sandbox: Sandbox, clien
     assert writes(sandbox)[1:] == [f"{path}/{action}" for action in actions]
 
 
+def test_without_waiting_the_diff_has_what_operations_are_still_to_set(sandbox: Sandbox, client: Client) -> None:
+    compute = task(client, **DEV)["compute"]
+    running = {"id": "op-1", "project_id": SHOP, "action": "apply_config", "status": "running"}
+    body = {"endpoint": compute, "operations": [running]}
+    sandbox.fault("status", status=200, method="PATCH", path="*/endpoints/*", body=body)
+    result = task(client, **DEV, max_cu=4.0, wait=False)
+    assert (result["changed"], result["warnings"]) == (True, [])
+    assert result["diff"]["after"] == {"autoscaling_limit_max_cu": 4}
+
+
 def test_present_does_not_start_a_compute_that_is_suspended(client: Client) -> None:
     task(client, **DEV)
     task(client, **DEV, state="suspended")

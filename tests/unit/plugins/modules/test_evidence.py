@@ -189,6 +189,19 @@ def test_a_deletion_whose_repetition_finds_the_project_locked_returns_its_operat
     assert len([line for line in writes(sandbox) if line.startswith("DELETE")]) == (3 if lags else 2)
 
 
+def test_a_name_that_a_deletion_still_takes_is_an_error_about_the_deletion(
+    sandbox: Sandbox, client: Client, dev: str
+) -> None:
+    """The list shows it only after the creation was refused."""
+    sandbox.fault("lingering_deletion", seconds=600)
+    sandbox.fault("status", status=200, method="GET", path="*/branches", body={"branches": []}, times=2)
+    sandbox.api("DELETE", f"{PROJECT}/branches/{dev}")
+    sandbox.fault("status", status=409, method="POST", path="*/branches")
+    with pytest.raises(ClouddbError, match=f"^{dev} is still being deleted after 20 s") as error:
+        task(client, "branch", name="dev", timeout=20)
+    assert error.value.kind == "wait_failed"
+
+
 def test_of_projects_that_hosts_create_at_once_one_stays(sandbox: Sandbox, client: Client, clock: FakeClock) -> None:
     hosts = [Client(client.connection, clock.clock) for _host in range(6)]
     barrier = Barrier(len(hosts))
@@ -228,10 +241,12 @@ def test_times_are_compared_by_the_clock_of_the_service(
 
 
 def test_a_success_needs_no_evidence(sandbox: Sandbox, client: Client) -> None:
-    """A service need not have the field that shows an action."""
+    """A service need not have the field that shows an action. What the response says of the wait is not in the result."""
     compute = task(client, "compute", branch="dev")["compute"]
-    sandbox.fault("status", status=200, method="POST", path="*/restart", body={"endpoint": compute, "operations": []})
-    assert task(client, **ACTIONS["restart"])["changed"] is True
+    body = {"endpoint": {**compute, "pending_state": "active"}, "operations": []}
+    sandbox.fault("status", status=200, method="POST", path="*/restart", body=body)
+    result = task(client, **ACTIONS["restart"])
+    assert (result["changed"], result["compute"]) == (True, compute)
 
 
 def test_the_time_of_an_earlier_action_is_no_evidence(sandbox: Sandbox, client: Client) -> None:

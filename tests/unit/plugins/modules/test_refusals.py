@@ -157,3 +157,8 @@ def test_check_mode_foresees_what_the_service_refuses(sandbox: Sandbox, client: 
     assert isinstance(refused, StatusError)
     assert {**refused.details, **error.value.details} == error.value.details
     assert re.search(re.escape(message).replace(r"\{\}", ".*"), str(refused))
+
+
+def test_only_a_protected_branch_keeps_a_project(client: Client) -> None:
+    planned = task(client, "project", check_mode=True, name="shop", state="absent")
+    assert (planned["changed"], planned["warnings"]) == (True, [])

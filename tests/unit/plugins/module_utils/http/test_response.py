@@ -109,6 +109,11 @@ def test_an_empty_page_is_not_the_end_but_three_in_a_row_are(serve: Serve, empty
     assert read(served.client) == found
 
 
+def test_a_page_of_items_that_are_known_is_not_empty(serve: Serve) -> None:
+    repeated = [things("a", "a", cursor=f"{number}") for number in range(5)]
+    assert read(serve(*repeated, things("b")).client) == [["a"], [], [], [], [], ["b"]]
+
+
 TOO_LARGE = reply({"message": "limit must be at most 100"}, 422)
 INVALID = reply({"message": "unknown parameter"}, 400)
 
