@@ -134,3 +134,9 @@ def test_what_cannot_be_recovered_is_said_to_be_gone(sandbox: Sandbox, client: C
         assert said.startswith(
             f"name: there is no {module} 'gone'. None of this name that was deleted can be recovered"
         )
+
+
+def test_several_resources_of_a_name_are_named_by_the_option(sandbox: Sandbox, client: Client) -> None:
+    sandbox.api("POST", "/projects", {"project": {"name": "shop"}})
+    said = message(client, **PROJECT, state="absent")
+    assert said.startswith("name: 2 resources match: ") and SHOP in said
