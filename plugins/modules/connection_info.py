@@ -170,6 +170,8 @@ from ..module_utils._http.client import Client
 from ..module_utils._projects import PROJECT_OPTIONS
 from ..module_utils._secrets import MASK
 
+VARIABLE = "DATABASE_URL"
+
 
 def run(
     params: Mapping[str, Any], client: Client, check_mode: bool, set_attributes: Callable[[str], bool]
@@ -183,6 +185,9 @@ def run(
     result: dict[str, Any] = {"changed": False, "diff": {"before": {}, "after": {}}}
     if dest:
         result = write(dest, address and address.uri, params["format"], variable)
+    if dest and params["format"] == "uri" and variable != VARIABLE:
+        problem = f"variable: {variable} is not in the file, which has the bare connection string. Set format: env, or omit variable."
+        result["warnings"] = [*result.get("warnings", []), problem]
     # What does not exist yet has texts for secrets, too, because templates of later tasks use them.
     is_exposed = address is not None and params["expose_secrets"]
     return {
@@ -206,7 +211,7 @@ def main() -> None:
             "pooled": {"type": "bool", "default": False},
             "read_only": {"type": "bool", "default": False},
             "format": {"type": "str", "choices": [*FORMATS], "default": "uri"},
-            "variable": {"type": "str", "default": "DATABASE_URL"},
+            "variable": {"type": "str", "default": VARIABLE},
             "dest": {"type": "path"},
             **PROJECT_OPTIONS,
         },

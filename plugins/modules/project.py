@@ -234,9 +234,12 @@ def _compute_settings(options: Optional[Mapping[str, Any]]) -> Optional[dict[str
         timeout = whole_seconds(options, "suspend_timeout", -1)
     except InvalidOption as error:
         raise InvalidOption("default_compute", str(error)) from None
+    least, most = options["min_cu"], options["max_cu"]
+    if least is not None and most is not None and least > most:
+        raise InvalidOption("default_compute", f"min_cu is {least:g}, more than max_cu, which is {most:g}")
     fields = {
-        "autoscaling_limit_min_cu": options["min_cu"],
-        "autoscaling_limit_max_cu": options["max_cu"],
+        "autoscaling_limit_min_cu": least,
+        "autoscaling_limit_max_cu": most,
         "suspend_timeout_seconds": timeout,
     }
     return {field: value for field, value in fields.items() if value is not None} or None

@@ -41,6 +41,8 @@ with suppress(ImportError):  # which session.py reports
 API_PATH = "/api/v2"
 # What the service says where only the key of a user may go (404).
 ORGANIZATION_KEY = "not allowed for organization api key"
+# And where the key of a project may not go (404).
+PROJECT_KEY = "outside the project this key is scoped to"
 REDIRECTS = frozenset({300, 301, 302, 303, 307, 308})
 # OpenSSL's codes for certificates that no CA bundle would make valid: not yet valid, expired, another host's, another address's, weak
 # keys or digests, and what Python 3.13 and later check strictly.
@@ -294,6 +296,8 @@ def _advice_after_404(path: str, base_url: str, reason: str) -> str:
         return f" Check base_url, which should end with {API_PATH}, but is {base_url}."
     if ORGANIZATION_KEY in reason.lower():
         return " The API key belongs to an organization. Set org_id, or use the key of a user for this path."
+    if PROJECT_KEY in reason.lower():
+        return " The API key is limited to that project: set the id of the project, or use another key."
     if path == "/projects":
         return f" The API key may be limited to a project: set the id of the project. If it is not, check base_url, which is {base_url}."
     if path.count("/") == 1:

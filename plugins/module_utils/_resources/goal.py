@@ -188,6 +188,8 @@ class Goal(NamedTuple):
         noun, advice = self.kind.result.replace("_", " "), "Check it, and what the API key may access"
         if self.params.get("id"):
             return f"there is no {noun} with the id {displayable(self.params['id'], 100)}. {advice}"
+        if self.params.get("state") == "recovered":
+            advice = f"None of this name that was deleted can be recovered, either. {advice}"
         names = {each: displayable(self.params.get(each) or f"the default {each}", 100) for each in self.kind.identity}
         problem = next(filter(None, map(self.kind.problems.get, names)), "there is no {noun} '{name}'. {advice}")
         return problem.format(noun=noun, advice=advice, **names)

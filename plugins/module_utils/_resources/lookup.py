@@ -244,7 +244,9 @@ def select(listed: Listed, alternatives: Sequence[Mapping[str, Any]], goal: Goal
     if len(found) > 1:
         named = ", ".join(map(label_of, found[:MAX_NAMED]))
         more = f" and {len(found) - MAX_NAMED} more" if len(found) > MAX_NAMED else ""
-        problem = f"{goal.first_request.line} is about one resource, but {len(found)} match {goal.selector}"
+        problem = f"{goal.selector}: {len(found)} resources match"
+        if goal.kind is None:
+            problem = f"{goal.first_request.line} is about one resource, but {len(found)} match {goal.selector}"
         raise Ambiguous(f"{problem}: {named}{more}. Select one by its id, or rename one.", found)
     if found:
         return found[0], []

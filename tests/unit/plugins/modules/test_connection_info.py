@@ -266,6 +266,14 @@ class TestFormatEnv:
         task(client, format="env", dest=str(dest), variable="PGURL_2")
         assert dest.read_text() == f"PGURL_2='{uri}'\n"
 
+    @pytest.mark.parametrize(("format_", "number"), [("uri", 1), ("env", 0)])
+    def test_a_variable_that_is_not_in_the_file_is_warned_of(
+        self, client: Client, tmp_path: Path, format_: str, number: int
+    ) -> None:
+        result = task(client, dest=str(tmp_path / "file"), format=format_, variable="PGURL")
+        assert (result["changed"], len(result.get("warnings", []))) == (True, number)
+        assert "warnings" not in task(client, dest=str(tmp_path / "other"))
+
     @pytest.mark.parametrize("variable", ["", "2ND", "DATABASE-URL", "A B", "É", "A=B\n"])
     def test_one_that_is_no_name_is_refused(self, sandbox: Sandbox, client: Client, variable: str) -> None:
         with pytest.raises(ClouddbError, match="^variable: must be a name") as error:

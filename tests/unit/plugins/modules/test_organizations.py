@@ -173,7 +173,7 @@ def test_by_name_the_message_says_why_a_key_that_is_limited_to_a_project_is_refu
     if org_id:
         monkeypatch.setenv("CLOUDDB_ORG_ID", org_id)
     failed = result(module, sandbox, limited_key, **options)
-    assert "The API key may be limited to a project: set the id of the project." in failed["msg"]
+    assert "limited to" in failed["msg"] and "set the id of the project" in failed["msg"]
     assert failed["failure"]["kind"] == "not_found"
 
 

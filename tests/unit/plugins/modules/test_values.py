@@ -44,6 +44,11 @@ class TestNumbers:
         options = {"name": "p", "default_compute": {"max_cu": True}}
         assert run_main(project, {**NOWHERE, **options}).failure == refused("default_compute")
 
+    def test_the_least_size_of_a_new_compute_is_not_more_than_the_largest(self) -> None:
+        outcome = run_main(project, {**NOWHERE, "name": "p", "default_compute": {"min_cu": 9, "max_cu": 1}})
+        assert outcome.failure == refused("default_compute")
+        assert outcome.result["msg"] == "default_compute: min_cu is 9, more than max_cu, which is 1."
+
     @pytest.mark.parametrize("value", [0.5, "0.9s", "1.5", "0.0001d"])
     @pytest.mark.parametrize(
         ("options", "option"),

@@ -126,3 +126,17 @@ def test_a_time_before_the_history_is_refused_with_its_beginning(
     sandbox.advance(2 * project["history_retention_seconds"])
     said = message(client, **options)
     assert f"The project keeps {project['history_retention_seconds']} s (history_retention). Set a later time." in said
+
+
+def test_what_cannot_be_recovered_is_said_to_be_gone(sandbox: Sandbox, client: Client) -> None:
+    for module in ("branch", "project"):
+        said = message(client, module=module, name="gone", state="recovered")
+        assert said.startswith(
+            f"name: there is no {module} 'gone'. None of this name that was deleted can be recovered"
+        )
+
+
+def test_several_resources_of_a_name_are_named_by_the_option(sandbox: Sandbox, client: Client) -> None:
+    sandbox.api("POST", "/projects", {"project": {"name": "shop"}})
+    said = message(client, **PROJECT, state="absent")
+    assert said.startswith("name: 2 resources match: ") and SHOP in said

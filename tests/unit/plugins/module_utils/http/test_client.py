@@ -407,6 +407,15 @@ def test_a_path_that_refuses_the_key_of_an_organization_asks_for_org_id(serve: S
     assert "base_url" not in str(error.value)
 
 
+@pytest.mark.parametrize("path", ["api_keys", "projects", "projects/calm-hill-87654321/operations"])
+def test_a_path_that_refuses_the_key_of_a_project_asks_for_this_project(serve: Serve, path: str) -> None:
+    refusal = "not allowed to perform actions outside the project this key is scoped to"
+    served = serve(reply({"message": refusal}, 404))
+    with pytest.raises(StatusError, match="set the id of the project, or use another key") as error:
+        served.client.get(*path.split("/"))
+    assert "base_url" not in str(error.value)
+
+
 @pytest.mark.parametrize("seconds, out_of_time", [(30, True), (90, False)])
 def test_an_error_says_whether_the_deadline_left_no_time_for_a_retry(
     serve: Serve, seconds: float, out_of_time: bool
