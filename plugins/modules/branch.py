@@ -287,7 +287,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._module import Con
 
 from ..module_utils._errors import InvalidOption
 from ..module_utils._http.client import Client
-from ..module_utils._options import require_trimmed
+from ..module_utils._options import integer, require_trimmed
 from ..module_utils._patterns import is_pattern
 from ..module_utils._projects import PROJECT_OPTIONS
 from ..module_utils._resources.declared import NEVER, RECOVERABLE, STATE_OPTIONS, declare
@@ -303,6 +303,9 @@ SCHEDULE_OPTIONS: dict[str, dict[str, Any]] = {
     "month": {"type": "int"},
     "retention": {"type": "raw"},
 }
+
+# As the published API document bounds them.
+SCHEDULE_BOUNDS = {"hour": (0, 23), "day": (1, 31), "month": (1, 12), "retention": (3600, None)}
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
@@ -340,6 +343,8 @@ def _schedule(items: Optional[Sequence[Mapping[str, Any]]]) -> Optional[list[dic
     for item in items or ():
         try:
             retention = whole_seconds(item, "retention")
+            for field, (least, most) in SCHEDULE_BOUNDS.items():
+                integer({**item, "retention": retention}, field, least, most)
         except InvalidOption as error:
             raise InvalidOption("backup_schedule", str(error)) from None
         fields = {**item, "retention": None, "retention_seconds": retention}

@@ -233,7 +233,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
     def in_projects(function: Callable[[str], Value]) -> tuple[list[Value], list[str], list[str]]:
         if project_id is not None:
             return [function(project_id)], [], []
-        ids = None if project_ids is None else [each for each in project_ids if each != NOT_CREATED_ID]
+        ids = None if project_ids is None else [each for each in dict.fromkeys(project_ids) if each != NOT_CREATED_ID]
         return map_account(client, function, workers, query, ids)
 
     operations: list[Operation] = []

@@ -94,7 +94,7 @@ def test_without_project_id_all_projects_are_listed_newest_first(client: Client)
 
 
 def test_projects_that_are_known_are_not_listed(sandbox: Sandbox, client: Client) -> None:
-    result = task(client, project_ids=[BLOG, "gone-lake-12345678", "(not created)", BLOG], page_size=10)
+    result = task(client, project_ids=[BLOG, *["gone-lake-12345678"] * 2, "(not created)", BLOG], page_size=10)
     assert (ids(result), result["unavailable_project_ids"]) == (["blog-2", "blog-1"], ["gone-lake-12345678"])
     assert {*sandbox.sent()} == {f"GET /projects/{each}/operations" for each in (BLOG, "gone-lake-12345678")}
     assert ids(task(client, project_ids=[])) == []

@@ -167,8 +167,12 @@ def test_a_schedule_is_compared_by_what_is_given(sandbox: Sandbox, client: Clien
     ended = task(client, **main, backup_schedule=[])
     assert (ended["changed"], ended["diff"]) == (True, {"before": {"schedule": STORED}, "after": {"schedule": []}})
     assert (task(client, **main, backup_schedule=[])["changed"], schedule(sandbox)) == (False, [])
-    invalid = [{"frequency": "daily", "retention": "soon"}]
-    assert failing(client, **main, backup_schedule=invalid)["option"] == "backup_schedule"
+    for invalid in ({"retention": "soon"}, {"retention": "30m"}, {"hour": 24}, {"hour": -1}, {"day": 0}, {"month": 13}):
+        schedule_ = [{"frequency": "yearly", **invalid}]
+        assert failing(client, check_mode=True, **main, backup_schedule=schedule_)["option"] == "backup_schedule"
+    task(
+        client, **main, backup_schedule=[{"frequency": "yearly", "hour": 0, "day": 31, "month": 12, "retention": "1h"}]
+    )
 
 
 @pytest.mark.parametrize("kind", ["lost_answer", "status"])
