@@ -1,6 +1,6 @@
 # Copyright (c) clouddb.control contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A real sandbox, on a real socket, for each test."""
+"""A sandbox for each test: C(service) is one without HTTP, C(served) and those of C(serve) have a real socket."""
 
 from __future__ import annotations
 
@@ -10,21 +10,34 @@ from datetime import datetime, timedelta
 import pytest
 import requests
 
-from ansible_collections.clouddb.control.tests.unit.support.sandbox import Settings, run_in_thread
+from ansible_collections.clouddb.control.tests.unit.support.sandbox import (
+    API_KEY,
+    BASE_PATH,
+    Settings,
+    application_in_memory,
+    run_in_thread,
+)
+from ansible_collections.clouddb.control.tests.unit.support.sandbox_in_process import ADDRESS, SandboxAdapter
 
-API_KEY = "k" * 64
 PROJECT = "wispy-lake-12345678"
+SEED = {"projects": [{"id": PROJECT, "name": "shop", "age": "1d"}]}
 
 
 class Service:
-    """Client of a sandbox. Paths without a leading slash are relative to the base URL, others to the host."""
+    """Client of a sandbox. Paths without a leading slash are relative to the base URL, others to the host.
 
-    def __init__(self, base_url, api_key=API_KEY):
+    It sends its requests with C(adapter) if there is one.
+    """
+
+    def __init__(self, base_url, api_key=API_KEY, adapter=None):
         self.base_url = base_url
         self.host_url = base_url.removesuffix("/api/v2")
         self.session = requests.Session()
         self.session.trust_env = False
         self.session.headers["Authorization"] = f"Bearer {api_key}"
+        self.adapter = adapter
+        if adapter:
+            self.session.mount(self.host_url, adapter)
 
     def request(self, method, path, **options):
         url = f"{self.host_url}{path}" if path.startswith("/") else f"{self.base_url}/{path}"
@@ -40,7 +53,7 @@ class Service:
         return response.json()
 
     def as_key(self, api_key):
-        return Service(self.base_url, api_key)
+        return Service(self.base_url, api_key, self.adapter)
 
     def create_key(self, name="ci"):
         return self.ok("POST", "api_keys", json={"key_name": name})
@@ -119,6 +132,13 @@ def serve(tmp_path):
 
 
 @pytest.fixture
-def service(serve):
+def service():
     """A sandbox with one project, created a day ago."""
-    return serve({"projects": [{"id": PROJECT, "name": "shop", "age": "1d"}]})
+    with application_in_memory(**SEED) as application:
+        yield Service(ADDRESS + BASE_PATH, adapter=SandboxAdapter(application))
+
+
+@pytest.fixture
+def served(serve):
+    """The same on a real socket."""
+    return serve(SEED)

@@ -12,11 +12,18 @@ import http.client
 import json
 from urllib.parse import quote, urlsplit
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-API_KEY = "k" * 64
+from ansible_collections.clouddb.control.tests.unit.support.sandbox import API_KEY
+
 METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "BREW"]
+
+
+@pytest.fixture
+def service(served):
+    return served
 
 
 def send(service, method, target, **headers):

@@ -105,11 +105,11 @@ class TestResponseBodies:
             json.loads(response.content)
         assert key_names(service) == ["sandbox", "ci"]
 
-    def test_truncate(self, service):
+    def test_truncate(self, served):
         """Half of the body with its full Content-Length. The request is processed."""
-        full_length = len(service.get("projects").content)
-        service.fault("truncate")
-        response = service.request("GET", "projects", stream=True)
+        full_length = len(served.get("projects").content)
+        served.fault("truncate")
+        response = served.request("GET", "projects", stream=True)
         assert int(response.headers["Content-Length"]) == full_length
         received = b""
         # With urllib3 1, requests does not notice that the rest is missing.
@@ -120,6 +120,10 @@ class TestResponseBodies:
 
 
 class TestConnections:
+    @pytest.fixture
+    def service(self, served):
+        return served
+
     def test_lost_response(self, service):
         """The request is processed, without a response."""
         service.fault("lost_answer", method="POST", path="/api_keys")
@@ -374,10 +378,10 @@ class TestLingeringDeletion:
         assert [service.request("DELETE", path).status_code for _attempt in range(2)] == [422, 422]
         assert states(service) == {"main": "ready"}
 
-    def test_deletion_survives_a_restart(self, serve, service):
-        path = service.create_finished_branch()
-        service.fault("lingering_deletion", seconds=60)
-        service.ok("DELETE", path)
+    def test_deletion_survives_a_restart(self, serve, served):
+        path = served.create_finished_branch()
+        served.fault("lingering_deletion", seconds=60)
+        served.ok("DELETE", path)
         service = serve()
         assert service.ok("GET", path)["branch"]["current_state"] == "deleting"
         service.advance(60)

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.clouddb.control.tests.unit.support.sandbox import Settings, run_in_thread
+from ansible_collections.clouddb.control.tests.unit.support.sandbox import API_KEY, Settings, run_in_thread
 
 PROJECT = "wispy-lake-12345678"
 LARGE_TABLES = ("projects", "branches", "roles", "databases", "endpoints", "operations")
@@ -13,8 +13,8 @@ LARGE_TABLES = ("projects", "branches", "roles", "databases", "endpoints", "oper
 def test_a_request_about_one_project_reads_its_rows_only(tmp_path, connect):
     """By the query plans of SQLite: large accounts are as quick as small ones."""
     seed = {"projects": [{"id": PROJECT, "age": "1d"}]}
-    with run_in_thread(Settings(tmp_path / "sandbox.sqlite", "k" * 64, seed, speed=0)) as (base_url, server):
-        service, store, statements = connect(base_url), server.app.state.sandbox.store, []
+    with run_in_thread(Settings(tmp_path / "sandbox.sqlite", API_KEY, seed, speed=0)) as (base_url, server):
+        service, store, statements = connect(base_url), server.application.app.state.sandbox.store, []
         with store.transaction() as tx:
             tx.db.set_trace_callback(statements.append)
         branch = service.create_finished_branch(branch={"expires_at": service.later(days=1)})

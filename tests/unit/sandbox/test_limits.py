@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.clouddb.control.tests.unit.support.sandbox import Settings, run_in_thread
+from ansible_collections.clouddb.control.tests.unit.support.sandbox import API_KEY, Settings, run_in_thread
 from clouddb_sandbox.rules import ANSWERS
 
 PROJECT = "wispy-lake-12345678"
@@ -65,7 +65,7 @@ def test_a_deleted_project_makes_room(service):
 
 
 def test_limits_of_the_start(tmp_path, connect):
-    settings = Settings(tmp_path / "sandbox.sqlite", "k" * 64, {}, speed=0, limits={"projects": 0})
+    settings = Settings(tmp_path / "sandbox.sqlite", API_KEY, {}, speed=0, limits={"projects": 0})
     with run_in_thread(settings) as (base_url, _server):
         service = connect(base_url)
         assert service.ok("GET", "/_sandbox/limits")["projects"] == 0

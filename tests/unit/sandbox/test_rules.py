@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.clouddb.control.tests.unit.support.sandbox import Settings, run_in_thread
+from ansible_collections.clouddb.control.tests.unit.support.sandbox import API_KEY, Settings, run_in_thread
 from clouddb_sandbox.middleware import MAX_BODY
 from clouddb_sandbox.rules import (
     LOCKED,
@@ -143,11 +143,11 @@ def test_a_body_that_is_nested_deeply_gets_400(service, depth):
     assert service.get("projects").status_code == service.get("/_sandbox/faults").status_code == 200
 
 
-def test_a_body_that_is_too_large_gets_413(service):
+def test_a_body_that_is_too_large_gets_413(served):
     """With its length, or in chunks."""
     for data in (b"x" * (MAX_BODY + 1), iter([b"x" * MAX_BODY, b"x"])):
-        refused(service.request("PATCH", PATH, data=data), 413)
-    assert service.ok("GET", PATH)
+        refused(served.request("PATCH", PATH, data=data), 413)
+    assert served.ok("GET", PATH)
 
 
 def test_key_names(service):
@@ -459,7 +459,7 @@ def test_operations_of_a_restore(service, default):
 def test_locked(tmp_path, connect, lock):
     """By an operation on the branch, or in the project."""
     seed = {"projects": [{"id": PROJECT, "age": "1d"}]}
-    settings = Settings(tmp_path / "sandbox.sqlite", "k" * 64, seed, speed=0, lock=lock)
+    settings = Settings(tmp_path / "sandbox.sqlite", API_KEY, seed, speed=0, lock=lock)
     with run_in_thread(settings) as (base_url, _server):
         service = connect(base_url)
         default = f"{BRANCHES}/{service.default_branch()}"

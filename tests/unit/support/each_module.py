@@ -60,6 +60,11 @@ CHANGES = {"api_key", "branch_restore", "project"}
 of_every_module = pytest.mark.parametrize("module, options", EACH_MODULE)
 
 
+def sampled(*rows: Any, stride: int) -> list[Any]:
+    """Of these values of parameters, one in C(stride); the others with --hypothesis-profile=soak only."""
+    return [pytest.param(*row, marks=[pytest.mark.soak] if number % stride else []) for number, row in enumerate(rows)]
+
+
 def name_of(module: ModuleType) -> str:
     """The name of the module, as tasks call it."""
     return module.__name__.rpartition(".")[2]

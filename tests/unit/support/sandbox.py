@@ -9,13 +9,15 @@ import functools
 import importlib
 import json
 import socket
+import sqlite3
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+from unittest import mock
 from urllib.parse import unquote, urlsplit
 
 import anyio.to_thread
@@ -42,18 +44,67 @@ async def run_here(function: Callable[..., Any], *arguments: Any, **_options: An
 anyio.to_thread.run_sync = run_here  # type: ignore[assignment]
 
 API_KEY = "first-key-of-the-account-0123456789abcdef0123456789abcdef012345"
+Headers = Iterable[tuple[bytes, bytes]]
+
+
+class Answer(NamedTuple):
+    """A response."""
+
+    status: int
+    headers: list[tuple[bytes, bytes]]
+    content: bytes
+
+
+class Application:
+    """The application of a sandbox. C(run) runs a coroutine of it."""
+
+    def __init__(self, app: Any, run: Callable[[Coroutine[Any, Any, None]], object]):
+        self.app = app
+        self._run = run
+
+    def call(self, method: str, path: str, key: str, body: Any = None) -> Answer:
+        """The response to a request with this key and JSON body. Raises ConnectionError if a fault closes the connection."""
+        headers = [(b"authorization", f"Bearer {key}".encode()), (b"content-type", b"application/json")]
+        return self.send(method, path, headers, b"" if body is None else json.dumps(body).encode())
+
+    def send(self, method: str, target: str, headers: Headers, body: bytes) -> Answer:
+        """The response to a request. Raises ConnectionError if a fault closes the connection."""
+        url = urlsplit(target)
+        scope = {
+            "type": "http",
+            "method": method,
+            "scheme": "http",
+            "path": unquote(url.path),
+            "raw_path": url.path.encode(),
+            "query_string": url.query.encode(),
+            "headers": headers,
+            "client": ("127.0.0.1", 0),
+        }
+        received = iter([{"type": "http.request", "body": body}])
+        sent: list[Any] = []
+
+        async def receive() -> Any:
+            return next(received, {"type": "http.disconnect"})
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        self._run(self.app(scope, receive, send))
+        if not sent:
+            raise ConnectionError("The sandbox has not responded.")
+        return Answer(sent[0]["status"], sent[0]["headers"], b"".join(message.get("body", b"") for message in sent))
 
 
 class Sandbox:
     """Client of a running sandbox, independent of the code under test: C(api) for the API, C(control) for control endpoints.
 
-    It calls the application without HTTP, in a third of the time.
+    It calls the application without HTTP.
     """
 
-    def __init__(self, base_url: str, server: ThreadedServer):
+    def __init__(self, base_url: str, application: Application):
         self.base_url = base_url
         self.api_key = API_KEY
-        self._server = server
+        self.application = application
 
     def api(self, method: str, path: str, body: Any = None) -> Any:
         return self._send(method, BASE_PATH + path, body)
@@ -83,34 +134,59 @@ class Sandbox:
 
     def accepts(self, secret: str) -> bool:
         """Whether the service accepts this secret as a bearer key."""
-        return self._server.call("GET", f"{BASE_PATH}/projects", secret)[0] == 200
+        return self.application.call("GET", f"{BASE_PATH}/projects", secret).status == 200
 
     def keys(self, name: str) -> list[dict[str, Any]]:
         """The active keys with this name."""
         return [key for key in self.api("GET", "/api_keys") if key["name"] == name]
 
     def _send(self, method: str, path: str, body: Any) -> Any:
-        status, content = self._server.call(method, path, API_KEY, body)
-        assert 200 <= status < 300, (status, content)
-        return json.loads(content)
+        answer = self.application.call(method, path, API_KEY, body)
+        assert 200 <= answer.status < 300, answer
+        return json.loads(answer.content)
 
 
 @contextmanager
 def running_sandbox(folder: Path, **seed: Any) -> Iterator[Sandbox]:
     """Run a sandbox whose clock is stopped until it is advanced, with an account created from C(seed)."""
     settings = Settings(folder / "sandbox.db", API_KEY, seed, speed=0)
-    settings.database.write_bytes(new_account(json.dumps(seed)))
+    with closing(sqlite3.connect(settings.database)) as database:
+        new_account(json.dumps(seed)).backup(database)
     with run_in_thread(settings) as (base_url, server):
-        yield Sandbox(base_url, server)
+        yield Sandbox(base_url, server.application)
 
 
 @functools.cache
-def new_account(seed: str) -> bytes:
-    """The database of an account with this seed. Its creation takes longer than most tests, so they copy it."""
-    with TemporaryDirectory() as folder:
-        settings = Settings(Path(folder) / "sandbox.db", API_KEY, json.loads(seed), speed=0)
-        open_store(settings, validate_seed(settings.seed)).close()
-        return settings.database.read_bytes()
+def new_account(seed: str) -> sqlite3.Connection:
+    """The database of an account with this seed, in memory. Its creation takes longer than most tests, so they copy it."""
+    settings = Settings(Path(":memory:"), API_KEY, json.loads(seed), speed=0)
+    database: sqlite3.Connection = open_store(settings, validate_seed(settings.seed))._db
+    return database
+
+
+def run_to_end(coroutine: Coroutine[Any, Any, None]) -> None:
+    """Run a coroutine that never waits, without an event loop, in half of the time."""
+    with suppress(StopIteration):
+        coroutine.send(None)
+        raise RuntimeError("The sandbox waits for something. Only one with a server can do that.")
+
+
+@contextmanager
+def application_in_memory(**seed: Any) -> Iterator[Application]:
+    """A sandbox without a server, with an account in memory that is created from C(seed)."""
+    account = new_account(json.dumps(seed))
+
+    def copy(_path: Path, **options: Any) -> sqlite3.Connection:
+        database = connect(":memory:", **options)
+        account.backup(database)
+        return database
+
+    connect = sqlite3.connect
+    with mock.patch.object(sqlite3, "connect", copy):
+        app = create_app(Settings(Path(":memory:"), API_KEY, seed, speed=0))
+    app.state.server = SimpleNamespace(server_state=SimpleNamespace(connections=()))
+    yield Application(app, run_to_end)
+    app.state.sandbox.store.close()
 
 
 @contextmanager
@@ -134,43 +210,18 @@ class ThreadedServer(Server):
 
     def __init__(self, settings: Settings) -> None:
         self.listening = threading.Event()
-        self.app = create_app(settings)
-        super().__init__(self.app, self.on_start)
+        app = create_app(settings)
+        self.application = Application(app, self.run_coroutine)
+        super().__init__(app, self.on_start)
 
     def on_start(self) -> None:
         self.loop = asyncio.get_running_loop()
         self.stopping = asyncio.Event()
         self.listening.set()
 
-    def call(self, method: str, path: str, key: str, body: Any = None) -> tuple[int, bytes]:
-        """The status and the content of the response to a request that the application gets without HTTP.
-
-        Raises ConnectionError if a fault closes the connection.
-        """
-        url = urlsplit(path)
-        scope = {
-            "type": "http",
-            "method": method,
-            "scheme": "http",
-            "path": unquote(url.path),
-            "raw_path": url.path.encode(),
-            "query_string": url.query.encode(),
-            "headers": [(b"authorization", f"Bearer {key}".encode()), (b"content-type", b"application/json")],
-            "client": ("127.0.0.1", 0),
-        }
-        received = iter([{"type": "http.request", "body": b"" if body is None else json.dumps(body).encode()}])
-        sent: list[Any] = []
-
-        async def receive() -> Any:
-            return next(received, {"type": "http.disconnect"})
-
-        async def send(message: Any) -> None:
-            sent.append(message)
-
-        asyncio.run_coroutine_threadsafe(self.app(scope, receive, send), self.loop).result(60)
-        if not sent:
-            raise ConnectionError("The sandbox has not responded.")
-        return sent[0]["status"], b"".join(message.get("body", b"") for message in sent)
+    def run_coroutine(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        """Run it in the thread of the server."""
+        asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(60)
 
     def stop(self) -> None:
         self.loop.call_soon_threadsafe(self.stopping.set)

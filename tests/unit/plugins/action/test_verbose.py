@@ -54,46 +54,69 @@ def run(playbook: Playbook, verbosity: str, *tasks: dict[str, Any], plays: int =
     return ran
 
 
-@pytest.mark.parametrize("is_here", [True, False], ids=["fork", "elsewhere"])
+SEARCH = {"path": "projects", "query": {"limit": 5, "org_id": "org-1", "search": "shop"}}
+LIST = {"name": "list", PROJECTS: {}}
+# The tasks, and their requests.
+ALL = [
+    LIST,
+    {"name": "failed", PROJECTS: {"api_key": WRONG_KEY}},
+    {"name": "loop", PROJECTS: {"project_id": "{{ item }}"}, "loop": ["wispy-lake-12345678", "no-such-12345678"]},
+    {"name": "query", "clouddb.control.api_request": SEARCH},
+    {"name": "wait", "clouddb.control.operation_wait": {"operations": []}},
+    {"name": "no_log", PROJECTS: {}, "no_log": True},
+]
+SHOWN = [
+    ("own", "GET /projects?limit=400 200"),
+    ("own", "GET /projects?limit=400&cursor=******** 200"),
+    ("own", "GET /projects?limit=400 401"),
+    ("own", "GET /projects/wispy-lake-12345678 200"),
+    ("own", "GET /projects/no-such-12345678 404"),
+    ("own", "GET /projects?limit=5&org_id=org-1&search=******** 404"),
+]
+ASYNC = {"name": "async", PROJECTS: {}, "async": 30, "poll": 1}
+
+
+@pytest.mark.parametrize(
+    ("tasks", "shown", "is_here"),
+    [
+        pytest.param(ALL, SHOWN, True, id="fork"),
+        pytest.param([LIST], SHOWN[:2], False, id="elsewhere"),
+        pytest.param([ASYNC], [], True, marks=pytest.mark.soak, id="async"),
+        pytest.param([*ALL, ASYNC], SHOWN, False, marks=pytest.mark.soak, id="all elsewhere"),
+    ],
+)
 def test_each_request_of_a_task_is_shown(
-    playbook: Playbook, sandbox: Sandbox, elsewhere: dict[str, Any], is_here: bool
+    playbook: Playbook,
+    sandbox: Sandbox,
+    elsewhere: dict[str, Any],
+    tasks: list[dict[str, Any]],
+    shown: list[tuple[str, str]],
+    is_here: bool,
 ) -> None:
-    search = {"path": "projects", "query": {"limit": 5, "org_id": "org-1", "search": "shop"}}
-    ran = run(
-        playbook,
-        "-vvv",
-        {"name": "list", PROJECTS: {}},
-        {"name": "failed", PROJECTS: {"api_key": WRONG_KEY}},
-        {"name": "loop", PROJECTS: {"project_id": "{{ item }}"}, "loop": ["wispy-lake-12345678", "no-such-12345678"]},
-        {"name": "query", "clouddb.control.api_request": search},
-        {"name": "wait", "clouddb.control.operation_wait": {"operations": []}},
-        {"name": "no_log", PROJECTS: {}, "no_log": True},
-        {"name": "async", PROJECTS: {}, "async": 30, "poll": 1},
-        vars={"ansible_async_dir": str(playbook.folder / "async"), **({} if is_here else elsewhere)},
-    )
-    assert REQUEST.findall(ran.stdout) == [
-        ("own", "GET /projects?limit=400 200"),
-        ("own", "GET /projects?limit=400&cursor=******** 200"),
-        ("own", "GET /projects?limit=400 401"),
-        ("own", "GET /projects/wispy-lake-12345678 200"),
-        ("own", "GET /projects/no-such-12345678 404"),
-        ("own", "GET /projects?limit=5&org_id=org-1&search=******** 404"),
-    ], ran.stdout + ran.stderr
+    variables = {"ansible_async_dir": str(playbook.folder / "async"), **({} if is_here else elsewhere)}
+    ran = run(playbook, "-vvv", *tasks, vars=variables)
+    assert REQUEST.findall(ran.stdout) == shown, ran.stdout + ran.stderr
     assert "_clouddb" not in ran.stdout + str(ran.results)
-    assert [event for name, event, _result in ran.results if name == "async"] == ["ok"]
+    assert [event for name, event, _result in ran.results if name == "async"] == ["ok"] * (ASYNC in tasks)
     assert not {sandbox.api_key, WRONG_KEY} & set(re.findall(r"[\w-]{20,}", ran.stdout + ran.stderr))
 
 
-def test_why_a_task_does_not_run_in_a_fork_is_said_once_a_play(playbook: Playbook, elsewhere: dict[str, Any]) -> None:
+def test_why_a_task_does_not_run_in_a_fork_is_said_once_a_play(
+    playbook: Playbook, elsewhere: dict[str, Any], is_soak: bool
+) -> None:
     python = {"environment": {"PYTHONWARNINGS": "ignore"}}
-    tasks = [
-        {"name": "environment", PROJECTS: {"name": "{{ item }}"}, "loop": ["shop", "blog"], **python},
-        {"name": "variable", PROJECTS: {}, "vars": {"clouddb_fork": False}},
-        {"name": "executable", PROJECTS: {}, "vars": {"ansible_shell_executable": "/bin/dash"}},
+    tasks: list[dict[str, Any]] = [
+        {"name": "environment", "clouddb.control.operation_wait": {}, "loop": ["first", "second"], **python}
     ]
-    tasks.append({"name": "connection", PROJECTS: {}, "vars": elsewhere})
+    reasons = ["Python reads a variable of environment when it starts."]
+    if is_soak:
+        tasks += [
+            {"name": "variable", PROJECTS: {}, "vars": {"clouddb_fork": False}},
+            {"name": "executable", PROJECTS: {}, "vars": {"ansible_shell_executable": "/bin/dash"}},
+            {"name": "connection", PROJECTS: {}, "vars": elsewhere},
+        ]
+        reasons.append("The shell is not /bin/sh.")
     ran = run(playbook, "-v", *tasks, plays=2)
-    reasons = ["Python reads a variable of environment when it starts.", "The shell is not /bin/sh."]
     assert re.findall(f"^{REASON}(.*)$", ran.stdout, re.MULTILINE) == reasons * 2, ran.stdout + ran.stderr
 
 

@@ -24,7 +24,8 @@ from ansible.template import Templar
 from ansible.utils.display import Display
 
 from ansible_collections.clouddb.control.tests.unit.support.module_main import no_registered_secrets, secrets
-from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox, running_sandbox
+from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
+from ansible_collections.clouddb.control.tests.unit.support.sandbox_in_process import sandbox_in_process
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import reply, scripted_service
 
 try:
@@ -58,8 +59,8 @@ yaml.SafeDumper.add_representer(
 
 
 @pytest.fixture
-def sandbox(tmp_path: Path) -> Iterator[Sandbox]:
-    with running_sandbox(tmp_path, projects=SEED) as sandbox:
+def sandbox() -> Iterator[Sandbox]:
+    with sandbox_in_process(projects=SEED) as sandbox:
         yield sandbox
 
 

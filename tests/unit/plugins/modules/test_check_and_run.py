@@ -10,6 +10,7 @@ import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
+from ansible_collections.clouddb.control.tests.unit.support.each_module import sampled
 from ansible_collections.clouddb.control.tests.unit.support.resource_task import SHOP, task, writes
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
@@ -118,11 +119,14 @@ def outcome(client: Client, check_mode: bool, options: dict[str, Any]) -> Any:
     return (result["changed"], {side: sorted({*fields} - {"pending_state"}) for side, fields in result["diff"].items()})
 
 
-@pytest.mark.parametrize("wait", [True, False], ids=["wait", "no wait"])
+# For each change, a scenario either waits or does not.
+ROWS = [(*scenario, wait) for number, scenario in enumerate(SCENARIOS) for wait in (not number % 2, bool(number % 2))]
+
+
 @pytest.mark.parametrize(
-    ("there", "options", "refusal"),
-    SCENARIOS,
-    ids=[f"{there}: {' '.join(map(str, options.values()))}" for there, options, _refusal in SCENARIOS],
+    ("there", "options", "refusal", "wait"),
+    sampled(*ROWS, stride=2),
+    ids=[f"{there}: {' '.join(map(str, options.values()))}{', wait' * wait}" for there, options, _, wait in ROWS],
 )
 def test_they_agree(
     sandbox: Sandbox, client: Client, there: str, options: dict[str, Any], refusal: str | None, wait: bool

@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 import shlex
 import subprocess
+from itertools import product
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -18,6 +19,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._files import secr
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._http.errors import UnexpectedResponse
 from ansible_collections.clouddb.control.plugins.modules import connection_info
+from ansible_collections.clouddb.control.tests.unit.support.each_module import sampled
 from ansible_collections.clouddb.control.tests.unit.support.module_main import defaults_of
 from ansible_collections.clouddb.control.tests.unit.support.resource_task import SHOP
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
@@ -242,6 +244,16 @@ def read_by_dotenv(line: str) -> str:
     return re.sub(r"\$\{[^}]*\}", "", unescaped)
 
 
+# What a file may have, in which modes.
+OTHER_CONTENT = list(
+    product(
+        ["PORT=80", "DATABASE_URL=old\nPORT=80\n", "# comment", "DATABASE_URLS=old", "https://user:token@host/"],
+        [False, True],
+        ["uri", "env", "env_literal"],
+    )
+)
+
+
 class TestFormatEnv:
     @pytest.mark.parametrize(
         "end", ["", "&options=endpoint%3Dep-1", "&a='$HOME'", "&a=${HOME}`id`\\'\\n;#!*", '&a="é" b']
@@ -291,12 +303,7 @@ class TestFormatEnv:
         assert task(client, dest=str(dest))["changed"] is True
         assert dest.read_text() == uri
 
-    @pytest.mark.parametrize(
-        "content",
-        ["PORT=80", "DATABASE_URL=old\nPORT=80\n", "# comment", "DATABASE_URLS=old", "https://user:token@host/"],
-    )
-    @pytest.mark.parametrize("check_mode", [False, True])
-    @pytest.mark.parametrize("form", ["uri", "env", "env_literal"])
+    @pytest.mark.parametrize(("content", "check_mode", "form"), sampled(*OTHER_CONTENT, stride=7))
     def test_other_content_is_not_lost(
         self, client: Client, tmp_path: Path, content: str, check_mode: bool, form: str
     ) -> None:

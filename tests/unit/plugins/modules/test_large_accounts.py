@@ -58,7 +58,7 @@ class LargeAccount(Client):
 LIST: dict[str, Any] = {}
 BY_ID = {"project_id": "calm-hill-129999"}
 BY_NAME = {"name": "shop-29999"}
-# A part of eleven thousand names.
+# A part of a thousand names.
 BY_COMMON_NAME = {"name": "shop-2"}
 RECENT = {"created_after": "24h"}
 
@@ -66,16 +66,16 @@ RECENT = {"created_after": "24h"}
 @pytest.mark.parametrize(
     "module, number, options, service, found, most",
     [
-        (project_info, 30_000, LIST, {}, 30_000, 76),
+        (project_info, 3_000, LIST, {}, 3_000, 9),
         (project_info, 30_000, BY_ID, {}, 1, 1),
         (project_info, 30_000, BY_NAME, {}, 1, 2),
-        (project_info, 30_000, BY_COMMON_NAME, {}, 1, 29),
-        (project_info, 30_000, {"name": "blog"}, {}, 0, 77),
-        (project_info, 30_000, LIST, {"most": 100}, 30_000, 301),
-        (project_info, 30_000, LIST, {"most": 100, "refuses": True}, 30_000, 303),
-        (project_info, 3_000, LIST, {"most": 10, "refuses": True}, 3_000, 304),
+        (project_info, 3_000, BY_COMMON_NAME, {}, 1, 4),
+        (project_info, 3_000, {"name": "blog"}, {}, 0, 10),
+        (project_info, 3_000, LIST, {"most": 100}, 3_000, 31),
+        (project_info, 3_000, LIST, {"most": 100, "refuses": True}, 3_000, 33),
+        (project_info, 1_000, LIST, {"most": 10, "refuses": True}, 1_000, 104),
         (project_info, 30_000, BY_NAME, {"searches": False}, 1, 76),
-        (project_info, 30_000, {"name": "blog"}, {"searches": False}, 0, 76),
+        (project_info, 3_000, {"name": "blog"}, {"searches": False}, 0, 9),
         (operation_info, 1_000, {**RECENT, "workers": 1}, {}, 0, 1_004),
     ],
 )

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+from itertools import product
 from types import ModuleType
 from typing import Any
 
@@ -13,7 +14,14 @@ import pytest
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.modules import branch, branch_restore, project
-from ansible_collections.clouddb.control.tests.unit.support.each_module import CHANGES, SHOP, name_of, of_every_module
+from ansible_collections.clouddb.control.tests.unit.support.each_module import (
+    CHANGES,
+    EACH_MODULE,
+    SHOP,
+    name_of,
+    of_every_module,
+    sampled,
+)
 from ansible_collections.clouddb.control.tests.unit.support.module_main import defaults_of
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 from clouddb_sandbox import rules
@@ -80,6 +88,15 @@ SHAPES |= {
     },
     "an address without a port": {"set": {"uri": "postgres://app:secret@db.clouddb.example/clouddb"}},
 }
+# Shapes that answers can have at once, for each change; with --hypothesis-profile=soak, there is each alone, too.
+NEVER_USED = {"keys that were never used"}
+ABSENCES = {name for name, shape in SHAPES.items() if "omit" in shape} | {"empty lists in the answer to POST"}
+TOGETHER = [
+    pytest.param(SHAPES.keys() - ABSENCES - NEVER_USED, id="values"),
+    pytest.param(ABSENCES, id="absences"),
+    pytest.param(NEVER_USED, id="keys that were never used"),
+    *(pytest.param({name}, id=f"only {name}", marks=pytest.mark.soak) for name in SHAPES),
+]
 ANSWERS = {
     "rate_limit": {},
     "timeout": {"method": "GET"},
@@ -103,18 +120,27 @@ def run(client: Client, module: ModuleType, options: dict[str, Any]) -> dict[str
 
 
 @of_every_module
-@pytest.mark.parametrize("shape", SHAPES)
-def test_a_recorded_shape(
-    sandbox: Sandbox, client: Client, module: ModuleType, options: dict[str, Any], shape: str
+@pytest.mark.parametrize("shapes", TOGETHER)
+def test_recorded_shapes(
+    sandbox: Sandbox, client: Client, module: ModuleType, options: dict[str, Any], shapes: set[str]
 ) -> None:
-    sandbox.fault("rewrite", times=None, **SHAPES[shape])
+    for name, shape in SHAPES.items():
+        if name in shapes:
+            sandbox.fault("rewrite", times=None, **shape)
     result = run(client, module, options)
     assert result["changed"] == (name_of(module) in CHANGES)
     assert SECRET not in json.dumps(result)
 
 
-@of_every_module
-@pytest.mark.parametrize("answer", ANSWERS)
+def with_each(*answers: str) -> Any:
+    """Each module with each of these answers; for each change, one in three."""
+    rows = product(answers, EACH_MODULE)
+    return pytest.mark.parametrize(
+        "answer, module, options", sampled(*((answer, *each) for answer, each in rows), stride=3)
+    )
+
+
+@with_each(*ANSWERS)
 def test_a_recorded_answer_is_ridden_out(
     sandbox: Sandbox, client: Client, module: ModuleType, options: dict[str, Any], answer: str
 ) -> None:
@@ -125,8 +151,7 @@ def test_a_recorded_answer_is_ridden_out(
 NOT_FOUND = ("no_route", "organization_key")
 
 
-@of_every_module
-@pytest.mark.parametrize("answer", ["plan", "not_in_plan", *NOT_FOUND])
+@with_each("plan", "not_in_plan", *NOT_FOUND)
 def test_a_recorded_refusal_is_reported_in_its_words(
     sandbox: Sandbox, client: Client, module: ModuleType, options: dict[str, Any], answer: str
 ) -> None:

@@ -145,8 +145,9 @@ def test_a_branch_that_is_gone_meanwhile_is_no_change(
     assert (names(result), result["warnings"]) == (["pr-3", "pr-1"], [])
 
 
-@pytest.mark.parametrize("status", [400, 403, 409, 412, 422])
-@pytest.mark.parametrize("refused", ["pr-1", "pr-2", "pr-3"])
+@pytest.mark.parametrize(
+    ("status", "refused"), [(400, "pr-1"), (403, "pr-2"), (409, "pr-3"), (412, "pr-1"), (422, "pr-2")]
+)
 def test_one_that_is_refused_does_not_stop_the_others(
     sandbox: Sandbox, client: Client, ids: dict[str, str], status: int, refused: str
 ) -> None:
