@@ -45,7 +45,7 @@ class Action(ForkAction):
         connection = LocalConnection.__new__(LocalConnection)
         shell = SimpleNamespace(SHELL_FAMILY="sh", env_prefix=lambda **_variables: "")
         vars(connection).update(_shell=shell, become=become)
-        task = SimpleNamespace(environment=[environment or {}], async_val=async_val, delegate_to=None)
+        task = SimpleNamespace(environment=[environment or {}], async_val=async_val, delegate_to=None, get_path=str)
         loader = DataLoader()
         play_context = SimpleNamespace(executable="/bin/sh")
         super().__init__(task, connection, play_context, loader, Templar(loader), mock.Mock())

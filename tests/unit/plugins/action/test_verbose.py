@@ -137,7 +137,7 @@ class Display:
 def action(verbosity: int = 0, **task: Any) -> tuple[ForkAction, list[tuple[int, str]]]:
     """The action of a task that is not run, and what it shows."""
     play = SimpleNamespace(_uuid="play-1")
-    task = {"async_val": 0, "no_log": False, "get_play": lambda: play, **task}
+    task = {"async_val": 0, "no_log": False, "get_play": lambda: play, "get_path": str, **task}
     plugin = ForkAction(SimpleNamespace(**task), mock.Mock(), mock.Mock(), mock.Mock(), mock.Mock(), mock.Mock())
     plugin._display = display = Display(verbosity)
     return plugin, display.shown

@@ -18,7 +18,6 @@ from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandb
 PROJECT = {"module": "project", "name": "shop"}
 STORE = {"module": "project", "name": "store"}
 COMPUTE = {"module": "compute"}
-DAILY = {"frequency": "daily", "day": None, "month": None, "retention": None}
 
 
 def message(client: Client, **options: Any) -> str:
@@ -34,11 +33,6 @@ def message(client: Client, **options: Any) -> str:
         ({**STORE, "history_retention": "90d"}, "2592000", "history_retention sets history_retention_seconds"),
         ({**COMPUTE, "max_cu": 200}, "16", "max_cu sets autoscaling_limit_max_cu"),
         ({**COMPUTE, "suspend_timeout": "8d"}, "604800", "suspend_timeout sets suspend_timeout_seconds"),
-        (
-            {"module": "branch", "name": "main", "backup_schedule": [{**DAILY, "hour": 25}]},
-            "23",
-            "backup_schedule sets schedule",
-        ),
     ],
 )
 def test_the_option_of_a_field_that_is_refused(
