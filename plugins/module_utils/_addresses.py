@@ -41,7 +41,7 @@ def find_address(params: Mapping[str, Any], client: Client, check_mode: bool) ->
 
     Its secrets are masked in messages and registered. Raises ResourceNotFound, InvalidOption and what Client raises.
     """
-    project_id = str(project_id_from(params, client, may_be_missing=check_mode))
+    project_id = project_id_from(params, client, may_be_missing=check_mode)
     branch_id = branch_id_from(params["branch"], client, project_id, may_be_missing=check_mode)
     if branch_id == NOT_CREATED_ID:
         return None

@@ -163,16 +163,15 @@ def add_organizations(error: ClouddbError, client: Client) -> None:
         error.add(after=f"Set org_id or CLOUDDB_ORG_ID to one of: {listed}.")
 
 
-def project_id_from(params: Mapping[str, Any], client: Client, may_be_missing: bool) -> str | None:
-    """The id of the project in C(project) or, without a request, in C(project_id); None if both are omitted.
+def project_id_from(params: Mapping[str, Any], client: Client, may_be_missing: bool) -> str:
+    """The id of the project with the id or name in C(project).
 
     What looks like an id is one, if there is a project with it. C(may_be_missing) and errors as of id_from(). Raises what Client and
     list_named() raise, too.
     """
-    project = params.get("project")
-    if project is None or project == NOT_CREATED_ID:
-        project_id: str | None = project or identifier(params, "project_id")
-        return project_id
+    project: str = params["project"]
+    if project == NOT_CREATED_ID:
+        return project
     query, looks_like_id = checked_query(params), PROJECT_ID.fullmatch(project)
     if looks_like_id and (found := _project_by_id(client, project)):
         return str(found[0]["id"])

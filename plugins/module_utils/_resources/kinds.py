@@ -227,7 +227,7 @@ def list_of(
     """The path of the list of this kind, and its query parameters."""
     if not kind.parents:
         return (kind.plural,), checked_query(params)
-    project_id = str(project_id_from(params, client, may_be_missing))
+    project_id = project_id_from(params, client, may_be_missing)
     parents = ["projects", project_id]
     if "branch" in kind.parents:
         parents += ["branches", branch_id_from(params["branch"], client, project_id, may_be_missing)]

@@ -11,7 +11,9 @@ import pytest
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
 from ansible_collections.clouddb.control.plugins.module_utils._http.errors import StatusError
 from ansible_collections.clouddb.control.plugins.module_utils._lists import Listed, list_named
+from ansible_collections.clouddb.control.plugins.module_utils._options import NOT_CREATED_ID
 from ansible_collections.clouddb.control.plugins.module_utils._projects import (
+    ORGANIZATION_OPTIONS,
     ORGANIZATION_VARIABLE,
     ProjectFilter,
     add_organizations,
@@ -168,6 +170,24 @@ def test_only_an_error_about_a_missing_organization_names_them(serve: Serve, sta
     before = str(error.value)
     add_organizations(error.value, served.client)
     assert (str(error.value), len(served.requests)) == (before, 1)
+
+
+def test_an_empty_variable_of_the_environment_is_no_organization(monkeypatch: pytest.MonkeyPatch) -> None:
+    """AWX sets all variables of a credential."""
+    monkeypatch.setenv(ORGANIZATION_VARIABLE, "")
+    read, arguments = ORGANIZATION_OPTIONS["org_id"]["fallback"]
+    assert read(*arguments) is None
+
+
+def test_the_organization_is_named_once() -> None:
+    error = no_project(Listed([], [], [], set()), ProjectFilter(name="x"), {"org_id": "org-1", "tag": "a"})
+    assert str(error).startswith(
+        "There is no project with name 'x' and query tag=a in the organization org-1 (org_id)."
+    )
+
+
+def test_a_project_that_does_not_exist_yet_takes_no_request(serve: Serve) -> None:
+    assert list_projects(serve().client, ProjectFilter(NOT_CREATED_ID)).items == []
 
 
 @pytest.mark.parametrize("project_id, is_name", [(SHOP["id"], False), ("shop", True)])
