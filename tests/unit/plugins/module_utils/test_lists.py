@@ -10,7 +10,7 @@ import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
 from ansible_collections.clouddb.control.plugins.module_utils._http.errors import StatusError
-from ansible_collections.clouddb.control.plugins.module_utils._lists import Listed, list_named
+from ansible_collections.clouddb.control.plugins.module_utils._lists import Listed, search_named
 from ansible_collections.clouddb.control.plugins.module_utils._options import NOT_CREATED_ID
 from ansible_collections.clouddb.control.plugins.module_utils._projects import (
     ORGANIZATION_OPTIONS,
@@ -55,7 +55,7 @@ def searches(served: Scripted) -> list[str | None]:
 )
 def test_a_name_takes_few_requests(serve: Serve, name: str, script: list[Reply], sent: list[str | None]) -> None:
     served = serve(*script)
-    listed = list_named(served.client, ("projects",), "projects", name, {"org_id": "org-1"})
+    listed = search_named(served.client, ("projects",), "projects", name, {"org_id": "org-1"})
     assert searches(served) == sent
     assert all(dict(request.query)["org_id"] == "org-1" for request in served.requests)
     assert (name in listed.names or any(item["id"] == name for item in listed.items)) is (name in (*SHOP.values(),))
@@ -64,13 +64,13 @@ def test_a_name_takes_few_requests(serve: Serve, name: str, script: list[Reply],
 
 def test_a_search_of_the_user_is_not_replaced(serve: Serve) -> None:
     served = serve(projects(SHOP))
-    list_named(served.client, ("projects",), "projects", "shop", {"search": "sh"})
+    search_named(served.client, ("projects",), "projects", "shop", {"search": "sh"})
     assert searches(served) == ["sh"]
 
 
 def test_a_list_without_search_is_read(serve: Serve) -> None:
     served = serve(reply({"databases": [{"name": "app"}, {"name": "orders"}]}))
-    assert list_named(served.client, ("projects", "p", "databases"), "databases", "app").names == {"app", "orders"}
+    assert search_named(served.client, ("projects", "p", "databases"), "databases", "app").names == {"app", "orders"}
     assert served.requests[0].query == []
 
 
@@ -99,7 +99,7 @@ def test_two_organizations_are_refused_before_a_request(serve: Serve) -> None:
 def test_a_missing_organization_is_one_request(serve: Serve) -> None:
     served = serve(reply({"message": "org_id is required"}, 400))
     with pytest.raises(StatusError):
-        list_named(served.client, ("projects",), "projects", "shop")
+        search_named(served.client, ("projects",), "projects", "shop")
 
 
 @pytest.mark.parametrize(
