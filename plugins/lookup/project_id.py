@@ -60,4 +60,4 @@ class LookupModule(ClientLookup):
         if not terms:
             raise InvalidOption("project", "no name is given. Set the name of a project.")
         projects = [checked_text("project", term) for term in terms]
-        return [str(project_id_from({**params, "project": each}, client, may_be_missing=False)) for each in projects]
+        return [project_id_from({**params, "project": each}, client, may_be_missing=False) for each in projects]

@@ -79,25 +79,6 @@ def _unavailable_ids(page: Response) -> list[str]:
     return list(map(page.require_id, ids or []))
 
 
-def list_named(
-    client: Client,
-    segments: Sequence[str],
-    field: str | None,
-    name: str,
-    query: Mapping[str, Any] | None = None,
-    **options: Any,
-) -> Listed:
-    """What a list has by this id or name, exactly or as a part: what the service finds, else the complete list.
-
-    So the list lacks nothing of this id or name, and if it has nothing of it, it has the names that are near. C(options) are
-    those of list_resources(). Raises what Client raises, and ClouddbError if the service could not include everything: what it left
-    out may have the same name.
-    """
-    listed = search_named(client, segments, field, name, query, **options)
-    require_complete(listed, name)
-    return listed
-
-
 def search_named(
     client: Client,
     segments: Sequence[str],
@@ -108,7 +89,11 @@ def search_named(
     or_all: bool = True,
     **options: Any,
 ) -> Listed:
-    """As list_named(), even if the list is incomplete. Without C(or_all), what the service does not find has no names that are near."""
+    """What a list has by this id or name, exactly or as a part: what the service finds, else the complete list.
+
+    So the list lacks nothing of this id or name, and if it has nothing of it, it has the names that are near, unless C(or_all) is
+    false. C(options) are those of list_resources(). Raises what Client raises.
+    """
     is_found = is_ignored = False
 
     def noted(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -145,8 +130,9 @@ def id_from(option: str, noun: str, listed: Listed, text: str, may_be_missing: b
     """The id of the only resource with this id or name, which an option has; C(noun) is what the resource is, C(place) where.
 
     With C(may_be_missing), an earlier task would create one that is not there: NOT_CREATED_ID. Raises ResourceNotFound,
-    InvalidOption and ClouddbError.
+    InvalidOption and what require_complete() raises.
     """
+    require_complete(listed, text)
     found = [str(each["id"]) for each in listed.items if each.get("id") and text in (each["id"], each.get("name"))]
     if len(found) > 1:
         ids = ", ".join(found)

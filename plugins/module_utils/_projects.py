@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ from ._errors import ClouddbError, InvalidOption
 from ._http.client import Client
 from ._http.errors import NotFound, RequestFailed, StatusError
 from ._http.pages import pages
-from ._lists import Listed, id_from, list_named, list_resources, not_found, search_named
+from ._lists import Listed, id_from, list_resources, not_found, search_named
 from ._options import NOT_CREATED_ID, Fields, identifier, not_blank, query_parameters
 from ._untrusted import PROJECT_ID, displayable
 
@@ -66,7 +66,7 @@ def list_projects(
     if filters.project_id is not None and {*(query or {})} <= {"org_id"}:
         found = _project_by_id(client, filters.project_id)
         return Listed(kept(found), [], [], {str(each.get("name", "")) for each in found})
-    return _list(client, filters.name, query, search_named, page_size=page_size, kept=kept)
+    return _list(client, filters.name, query, page_size=page_size, kept=kept)
 
 
 def _project_by_id(client: Client, project_id: str) -> list[dict[str, Any]]:
@@ -79,15 +79,13 @@ def _project_by_id(client: Client, project_id: str) -> list[dict[str, Any]]:
         return []
 
 
-def _list(
-    client: Client, name: str | None, query: Mapping[str, Any] | None, search: Callable[..., Listed], **options: Any
-) -> Listed:
-    """All projects, or with C(name) those that C(search) finds. Raises ClouddbError for an unknown organization."""
+def _list(client: Client, name: str | None, query: Mapping[str, Any] | None, **options: Any) -> Listed:
+    """All projects, or with C(name) those of search_named(). Raises ClouddbError for an unknown organization."""
     try:
         if name is None:
             listed = list_resources(client, PROJECTS, "projects", query, id=str, **options)
         else:
-            listed = search(client, PROJECTS, "projects", name, query, id=str, **options)
+            listed = search_named(client, PROJECTS, "projects", name, query, id=str, **options)
     except StatusError as error:
         if isinstance(error, NotFound):
             require_organization(client, query)
@@ -164,21 +162,20 @@ def add_organizations(error: ClouddbError, client: Client) -> None:
         error.add(after=f"Set org_id or CLOUDDB_ORG_ID to one of: {listed}.")
 
 
-def project_id_from(params: Mapping[str, Any], client: Client, may_be_missing: bool) -> str | None:
-    """The id of the project in C(project) or, without a request, in C(project_id); None if both are omitted.
+def project_id_from(params: Mapping[str, Any], client: Client, may_be_missing: bool) -> str:
+    """The id of the project with the id or name in C(project).
 
-    What looks like an id is one, if there is a project with it. C(may_be_missing) and errors as of id_from(). Raises what Client and
-    list_named() raise, too.
+    What looks like an id is one, if there is a project with it. C(may_be_missing) and errors as of id_from(). Raises what Client
+    raises, too.
     """
-    project = params.get("project")
-    if project is None or project == NOT_CREATED_ID:
-        project_id: str | None = project or identifier(params, "project_id")
-        return project_id
+    project: str = params["project"]
+    if project == NOT_CREATED_ID:
+        return project
     query, looks_like_id = checked_query(params), PROJECT_ID.fullmatch(project)
     if looks_like_id and (found := _project_by_id(client, project)):
         return str(found[0]["id"])
     try:
-        listed = _list(client, project, query, list_named)
+        listed = _list(client, project, query)
     except NotFound as error:
         if not looks_like_id:
             raise
@@ -196,7 +193,7 @@ def branch_from(params: Mapping[str, Any], client: Client, may_be_missing: bool)
     if PROJECT_ID.fullmatch(project):
         with suppress(NotFound):
             return project, branch_id_from(branch, client, project, may_be_missing)
-    project_id = str(project_id_from(params, client, may_be_missing))
+    project_id = project_id_from(params, client, may_be_missing)
     return project_id, branch_id_from(branch, client, project_id, may_be_missing)
 
 
@@ -208,7 +205,7 @@ def branch_id_from(
         return NOT_CREATED_ID
     segments = ("projects", project_id, "branches")
     if branch is not None:
-        listed = list_named(client, segments, "branches", branch)
+        listed = search_named(client, segments, "branches", branch)
         return id_from(option, "branch", listed, branch, may_be_missing)
     for page in pages(client, *segments, field="branches"):
         for each in page.items:

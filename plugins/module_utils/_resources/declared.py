@@ -11,7 +11,7 @@ from typing import Any
 from .._errors import ClouddbError, InvalidOption, Result
 from .._http.client import Client
 from .._http.errors import RequestFailed
-from .._lists import ResourceNotFound, id_from, list_named, search_named
+from .._lists import ResourceNotFound, id_from, search_named
 from .._operations.operations import time_of_creation
 from .._operations.wait import WAIT_OPTIONS, wait_options
 from .._operations.waiting import Waiting
@@ -168,7 +168,7 @@ def _snapshot_id_from(snapshot: str, client: Client, project_id: str, may_be_mis
     """The id of the snapshot with this id or name, as of branch_id_from()."""
     if NOT_CREATED_ID in (project_id, snapshot):
         return NOT_CREATED_ID
-    listed = list_named(client, ("projects", project_id, "snapshots"), "snapshots", snapshot)
+    listed = search_named(client, ("projects", project_id, "snapshots"), "snapshots", snapshot)
     return id_from(option, "snapshot", listed, snapshot, may_be_missing)
 
 

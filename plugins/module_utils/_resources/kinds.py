@@ -233,7 +233,7 @@ def list_of(
     if "branch" in kind.parents:
         project_id, branch_id = branch_from(params, client, may_be_missing)
         return ("projects", project_id, "branches", branch_id, kind.plural), {}
-    return ("projects", str(project_id_from(params, client, may_be_missing)), kind.plural), {}
+    return ("projects", project_id_from(params, client, may_be_missing), kind.plural), {}
 
 
 def not_created(params: Mapping[str, Any], segments: Sequence[str], ids: Mapping[str, str]) -> list[str]:

@@ -36,8 +36,7 @@ class Task:
         self.variables: list[Any] = []
         self._write = write
         self.task = SimpleNamespace(
-            get_path=str,
-            **{"args": {}, "action": "operation_wait", "environment": [{"COLOUR": "blue"}], **task}
+            get_path=str, **{"args": {}, "action": "operation_wait", "environment": [{"COLOUR": "blue"}], **task}
         )
         for name in ("async_val", "check_mode", "no_log"):
             vars(self.task).setdefault(name, False)

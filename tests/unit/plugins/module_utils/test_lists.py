@@ -10,8 +10,10 @@ import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
 from ansible_collections.clouddb.control.plugins.module_utils._http.errors import StatusError
-from ansible_collections.clouddb.control.plugins.module_utils._lists import Listed, list_named
+from ansible_collections.clouddb.control.plugins.module_utils._lists import Listed, search_named
+from ansible_collections.clouddb.control.plugins.module_utils._options import NOT_CREATED_ID
 from ansible_collections.clouddb.control.plugins.module_utils._projects import (
+    ORGANIZATION_OPTIONS,
     ORGANIZATION_VARIABLE,
     ProjectFilter,
     add_organizations,
@@ -54,7 +56,7 @@ def searches(served: Scripted) -> list[str | None]:
 )
 def test_a_name_takes_few_requests(serve: Serve, name: str, script: list[Reply], sent: list[str | None]) -> None:
     served = serve(*script)
-    listed = list_named(served.client, ("projects",), "projects", name, {"org_id": "org-1"})
+    listed = search_named(served.client, ("projects",), "projects", name, {"org_id": "org-1"})
     assert searches(served) == sent
     assert all(dict(request.query)["org_id"] == "org-1" for request in served.requests)
     assert (name in listed.names or any(item["id"] == name for item in listed.items)) is (name in (*SHOP.values(),))
@@ -63,13 +65,13 @@ def test_a_name_takes_few_requests(serve: Serve, name: str, script: list[Reply],
 
 def test_a_search_of_the_user_is_not_replaced(serve: Serve) -> None:
     served = serve(projects(SHOP))
-    list_named(served.client, ("projects",), "projects", "shop", {"search": "sh"})
+    search_named(served.client, ("projects",), "projects", "shop", {"search": "sh"})
     assert searches(served) == ["sh"]
 
 
 def test_a_list_without_search_is_read(serve: Serve) -> None:
     served = serve(reply({"databases": [{"name": "app"}, {"name": "orders"}]}))
-    assert list_named(served.client, ("projects", "p", "databases"), "databases", "app").names == {"app", "orders"}
+    assert search_named(served.client, ("projects", "p", "databases"), "databases", "app").names == {"app", "orders"}
     assert served.requests[0].query == []
 
 
@@ -106,7 +108,7 @@ def test_two_organizations_are_refused_before_a_request(serve: Serve) -> None:
 def test_a_missing_organization_is_one_request(serve: Serve) -> None:
     served = serve(reply({"message": "org_id is required"}, 400))
     with pytest.raises(StatusError):
-        list_named(served.client, ("projects",), "projects", "shop")
+        search_named(served.client, ("projects",), "projects", "shop")
 
 
 @pytest.mark.parametrize(
@@ -177,6 +179,24 @@ def test_only_an_error_about_a_missing_organization_names_them(serve: Serve, sta
     before = str(error.value)
     add_organizations(error.value, served.client)
     assert (str(error.value), len(served.requests)) == (before, 1)
+
+
+def test_an_empty_variable_of_the_environment_is_no_organization(monkeypatch: pytest.MonkeyPatch) -> None:
+    """AWX sets all variables of a credential."""
+    monkeypatch.setenv(ORGANIZATION_VARIABLE, "")
+    read, arguments = ORGANIZATION_OPTIONS["org_id"]["fallback"]
+    assert read(*arguments) is None
+
+
+def test_the_organization_is_named_once() -> None:
+    error = no_project(Listed([], [], [], set()), ProjectFilter(name="x"), {"org_id": "org-1", "tag": "a"})
+    assert str(error).startswith(
+        "There is no project with name 'x' and query tag=a in the organization org-1 (org_id)."
+    )
+
+
+def test_a_project_that_does_not_exist_yet_takes_no_request(serve: Serve) -> None:
+    assert list_projects(serve().client, ProjectFilter(NOT_CREATED_ID)).items == []
 
 
 @pytest.mark.parametrize("project_id, is_name", [(SHOP["id"], False), ("shop", True)])

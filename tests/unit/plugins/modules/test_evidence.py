@@ -203,6 +203,20 @@ def test_a_name_that_a_deletion_still_takes_is_an_error_about_the_deletion(
     assert error.value.kind == "wait_failed"
 
 
+def test_the_response_to_a_creation_may_be_that_of_a_gateway(sandbox: Sandbox, client: Client) -> None:
+    sandbox.fault("rewrite", set={"branch.id": "br-gateway"}, method="POST", path="*/branches")
+    created = task(client, "branch", name="new")["branch"]
+    assert created["id"] in [each["id"] for each in sandbox.api("GET", f"{PROJECT}/branches")["branches"]]
+
+
+def test_a_path_without_get_does_not_show_that_a_resource_is_gone(sandbox: Sandbox, client: Client) -> None:
+    """Of the paths of api_request, it is not known which have one: their list decides."""
+    sandbox.fault("status", status=404, method="GET", path="*/branches/br-*", times=None)
+    path, find = f"{PROJECT}/branches/{{id}}", {"list": "branches", "match": {"name": "dev"}}
+    assert api_request(client, "DELETE", path=path, find=find)["changed"] is True
+    assert sandbox.sent()[-1] == f"GET {PROJECT}/branches"
+
+
 def test_of_projects_that_hosts_create_at_once_one_stays(sandbox: Sandbox, client: Client, clock: FakeClock) -> None:
     hosts = [Client(client.connection, clock.clock) for _host in range(6)]
     barrier = Barrier(len(hosts))

@@ -208,6 +208,14 @@ def test_other_threads_may_record_operations_while_a_404_is_classified() -> None
     assert not wait.may_be_unknown(Path("/projects/proj-1/operations/op-1"))
 
 
+def test_an_operation_that_a_response_has_named_may_be_missing_until_a_poll_finds_it() -> None:
+    wait = Wait(OperationsClient(SimulatedOperations()), OPTIONS)
+    wait.expect({"id": "op-1", "project_id": "proj-1", "status": "running"})
+    assert wait.may_be_unknown("/projects/proj-1/operations/op-1")
+    wait.record(OperationRef("proj-1", "op-1"), {"id": "op-1", "status": "running"})
+    assert not wait.may_be_unknown("/projects/proj-1/operations/op-1")
+
+
 # The lines for the action plugin
 
 
