@@ -75,6 +75,14 @@ def test_a_snapshot_is_taken_once_when_the_answer_is_lost(sandbox: Sandbox, clie
     assert (result["changed"], [each["id"] for each in snapshots(sandbox)]) == (True, [result["snapshot"]["id"]])
 
 
+def test_of_snapshots_that_several_hosts_take_at_once_the_first_stays(sandbox: Sandbox, client: Client) -> None:
+    first = task(client, **NIGHTLY)["snapshot"]
+    sandbox.fault("status", status=200, method="GET", path=f"{PROJECT}/snapshots", body={"snapshots": []})
+    second = task(client, **NIGHTLY)
+    assert (second["changed"], second["snapshot"], len(second["warnings"])) == (False, first, 1)
+    assert snapshots(sandbox) == [first]
+
+
 def test_a_snapshot_that_failed_is_to_be_deleted_and_not_its_branch(sandbox: Sandbox, client: Client) -> None:
     sandbox.plan((0, "running"), (1, "failed"), action="create_branch")
     with pytest.raises(ClouddbError) as error:
