@@ -89,8 +89,8 @@ options:
     default: present
   backup_schedule:
     description:
-      - When the service takes snapshots of the branch by itself, which must be a root branch. An empty list ends the schedule. If not set, it stays
-        as it is.
+      - When the service takes snapshots of the branch by itself, which must be a root branch. If not set, it stays as it is. The service documents
+        that it requires a paid plan, and that a schedule has at least one entry, so the module cannot end one.
       - Entries are compared in order, each by the fields that are set.
     type: list
     elements: dict
@@ -100,18 +100,16 @@ options:
         description: How often a snapshot is taken.
         type: str
         required: true
-        choices: [hourly, daily, weekly, monthly, yearly]
+        choices: [daily, weekly, monthly]
       hour:
         description: Hour of the day in UTC, V(0) to V(23).
         type: int
       day:
-        description: Day of the week or of the month, V(1) to V(31).
-        type: int
-      month:
-        description: Month of the year, V(1) to V(12).
+        description: Day of the week, V(1) for Monday to V(7), or of the month, V(1) to V(31).
         type: int
       retention:
-        description: How long a snapshot is kept, in seconds or with a unit, such as V(7d), at least one hour. If not set, it is kept until it is deleted.
+        description: How long a snapshot is kept, in seconds or with a unit, such as V(7d), from one hour to 35 days. If not set, the service keeps it for
+          35 days.
         type: raw
   default:
     description: Set to V(true) to make the branch the default branch of the project. If not set, that stays as it is.
@@ -296,15 +294,14 @@ from ..module_utils._timestamps import moment, whole_seconds
 
 # The fields of a backup schedule, as the service calls them.
 SCHEDULE_OPTIONS: dict[str, dict[str, Any]] = {
-    "frequency": {"type": "str", "required": True, "choices": ["hourly", "daily", "weekly", "monthly", "yearly"]},
+    "frequency": {"type": "str", "required": True, "choices": ["daily", "weekly", "monthly"]},
     "hour": {"type": "int"},
     "day": {"type": "int"},
-    "month": {"type": "int"},
     "retention": {"type": "raw"},
 }
 
 # As the published API document bounds them.
-SCHEDULE_BOUNDS = {"hour": (0, 23), "day": (1, 31), "month": (1, 12), "retention": (3600, None)}
+SCHEDULE_BOUNDS = {"hour": (0, 23), "day": (1, 31), "retention": (3600, 35 * 86400)}
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
@@ -334,6 +331,10 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
 
 def _schedule(items: Optional[Sequence[Mapping[str, Any]]]) -> Optional[list[dict[str, Any]]]:
     """The option C(backup_schedule) as the service takes it. Raises InvalidOption."""
+    if items is not None and not items:
+        raise InvalidOption(
+            "backup_schedule", "must have at least one entry. Omit the option to leave the schedule as it is."
+        )
     schedule = []
     for item in items or ():
         try:

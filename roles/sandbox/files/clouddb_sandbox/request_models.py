@@ -12,6 +12,7 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 # The range of an SQLite integer.
 MAX_INTEGER = 2**63 - 1
 MAX_HISTORY_RETENTION = 30 * 86400
+MAX_SNAPSHOT_RETENTION = 35 * 86400
 # Deeper than any body of the API, and far from what Python's parsers can process.
 MAX_DEPTH = 50
 AUTOSCALING_LIMITS = ("autoscaling_limit_min_cu", "autoscaling_limit_max_cu")
@@ -283,15 +284,19 @@ class SnapshotRestoreRequest(RequestModel):
 
 
 class BackupScheduleItem(RequestModel):
-    frequency: Literal["hourly", "daily", "weekly", "monthly", "yearly"]
+    frequency: Literal["daily", "weekly", "monthly"]
     hour: int | None = Field(default=None, ge=0, le=23)
     day: int | None = Field(default=None, ge=1, le=31)
     month: int | None = Field(default=None, ge=1, le=12)
-    retention_seconds: int | None = Field(default=None, ge=3600, le=MAX_INTEGER)
+    retention_seconds: int = Field(default=MAX_SNAPSHOT_RETENTION, ge=3600, le=MAX_SNAPSHOT_RETENTION)
 
 
 class BackupSchedule(RequestModel):
     schedule: list[BackupScheduleItem]
+
+
+class NewBackupSchedule(BackupSchedule):
+    schedule: list[BackupScheduleItem] = Field(min_length=1)
 
 
 class NewDatabase(RequestModel):

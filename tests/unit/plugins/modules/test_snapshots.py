@@ -172,13 +172,18 @@ def test_a_schedule_is_compared_by_what_is_given(sandbox: Sandbox, client: Clien
     assert task(client, **main, backup_schedule=[{"frequency": "daily"}])["changed"] is False
     assert task(client, **main)["changed"] is False
     assert schedule(sandbox) == STORED
-    ended = task(client, **main, backup_schedule=[])
-    assert (ended["changed"], ended["diff"]) == (True, {"before": {"schedule": STORED}, "after": {"schedule": []}})
-    assert (task(client, **main, backup_schedule=[])["changed"], schedule(sandbox)) == (False, [])
-    for invalid in ({"retention": "soon"}, {"retention": "30m"}, {"hour": 24}, {"hour": -1}, {"day": 0}, {"month": 13}):
-        schedule_ = [{"frequency": "yearly", **invalid}]
-        assert failing(client, check_mode=True, **main, backup_schedule=schedule_)["option"] == "backup_schedule"
-    task(client, **main, backup_schedule=[{"frequency": "yearly", "hour": 0, "day": 31, "month": 12, "retention": "1h"}])
+    twice = [{"frequency": "monthly", "hour": 0, "day": 31, "retention": each} for each in ("1h", "35d")]
+    changed = task(client, **main, backup_schedule=twice)
+    assert changed["diff"] == {"before": {"schedule": STORED}, "after": {"schedule": schedule(sandbox)}}
+    invalid = [{"retention": each} for each in ("soon", "30m", "36d")] + [
+        {"hour": 24},
+        {"hour": -1},
+        {"day": 0},
+        {"day": 32},
+    ]
+    for items in ([], *([{"frequency": "monthly", **each}] for each in invalid)):
+        failure = failing(client, check_mode=True, **main, backup_schedule=items)
+        assert failure == {"kind": "invalid_option", "option": "backup_schedule"}
 
 
 @pytest.mark.parametrize("kind", ["lost_answer", "status"])
