@@ -386,7 +386,7 @@ BODIES = {
     "api_keys": {"key_name": "x"},
     "branches": {},
     "databases": {"database": {"name": "x", "owner_name": "clouddb_owner"}},
-    "backup_schedule": {"schedule": [{"frequency": "daily"}]},
+    "backup_schedule": {"schedule": []},
     "{snapshot_id}": {"snapshot": {}},
     "permissions": {"email": "colleague@example.com"},
     "{member_id}": {"role": "viewer"},

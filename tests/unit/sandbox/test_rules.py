@@ -694,17 +694,19 @@ def test_snapshots_of_root_branches(service, default):
 
 
 def test_backup_schedules(service, default):
-    path, daily = f"{default}/backup_schedule", {"frequency": "daily"}
+    path, daily = f"{default}/backup_schedule", {"frequency": "daily", "hour": 3}
+    assert "must specify the hour of the day" in refused(
+        service.request("PUT", path, json={"schedule": [{"frequency": "daily"}]}), 400
+    )
+    fields = ({"hour": 24}, {"retention_seconds": 1}, {"retention_seconds": 35 * 86400 + 1}, {"frequency": "hourly"})
+    for changes in (*fields, {"frequency": "weekly"}, {"frequency": "weekly", "day": 8}, {"frequency": "monthly"}):
+        refused(service.request("PUT", path, json={"schedule": [{**daily, **changes}]}), 400)
     for items in (
+        [daily, {**daily, "frequency": "weekly", "day": 7}, {**daily, "frequency": "monthly", "day": 31}],
         [],
-        [{"frequency": "hourly"}],
-        *([{**daily, **each}] for each in ({"hour": 24}, {"retention_seconds": 1})),
     ):
-        refused(service.request("PUT", path, json={"schedule": items}), 400)
-    service.ok("PUT", path, json={"schedule": [daily]})
-    assert service.ok("GET", path) == {"schedule": [{**daily, "retention_seconds": 35 * 86400}]}
-    longest = [{**daily, "retention_seconds": 35 * 86400 + 1}]
-    refused(service.request("PUT", path, json={"schedule": longest}), 400)
+        service.ok("PUT", path, json={"schedule": items})
+        assert service.ok("GET", path) == {"schedule": [{**each, "retention_seconds": 35 * 86400} for each in items]}
 
 
 def test_operations_of_a_snapshot(service, default):
@@ -757,7 +759,7 @@ def test_restore_of_a_snapshot(service, default):
     snapshot = take(service, default, name="nightly")
     service.create_role("later")
     service.ok("PATCH", default, json={"branch": {"protected": True}})
-    schedule = {"schedule": [{"frequency": "daily", "retention_seconds": 86400}]}
+    schedule = {"schedule": [{"frequency": "daily", "hour": 3, "retention_seconds": 86400}]}
     service.ok("PUT", f"{default}/backup_schedule", json=schedule)
     [host] = [each["host"] for each in service.ok("GET", f"{PATH}/endpoints")["endpoints"]]
     restored = restore_snapshot(service, snapshot, finalize_restore=True)

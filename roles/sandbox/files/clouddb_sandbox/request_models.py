@@ -290,13 +290,18 @@ class BackupScheduleItem(RequestModel):
     month: int | None = Field(default=None, ge=1, le=12)
     retention_seconds: int = Field(default=MAX_SNAPSHOT_RETENTION, ge=3600, le=MAX_SNAPSHOT_RETENTION)
 
+    @model_validator(mode="after")
+    def check_time(self) -> BackupScheduleItem:
+        """Require the hour, and unless it is daily, the day."""
+        if self.hour is None:
+            raise ValueError(f"{self.frequency} schedules must specify the hour of the day")
+        if self.frequency != "daily" and (self.day is None or (self.frequency == "weekly" and self.day > 7)):
+            raise ValueError(f"{self.frequency} schedules must specify the day")
+        return self
+
 
 class BackupSchedule(RequestModel):
     schedule: list[BackupScheduleItem]
-
-
-class NewBackupSchedule(BackupSchedule):
-    schedule: list[BackupScheduleItem] = Field(min_length=1)
 
 
 class NewDatabase(RequestModel):

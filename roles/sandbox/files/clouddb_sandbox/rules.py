@@ -240,8 +240,9 @@ RULES = (
     ),
     Rule(
         "backup_schedules",
-        "A backup schedule has at least one entry, which is daily, weekly or monthly. Its snapshots are kept for 35 days, or less",
-        f"{DOCS}/reference/api, Update backup schedule",
+        "A backup schedule is daily, weekly or monthly, with an hour, and a day unless it is daily. Its snapshots are kept for 35 days,"
+        " or less",
+        f"{DOCS}/guides/backup-restore, Set backup schedule",
     ),
     Rule(
         "operations_of_a_snapshot",

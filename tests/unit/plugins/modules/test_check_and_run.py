@@ -95,7 +95,7 @@ SCENARIOS: list[tuple[str, dict[str, Any], str | None]] = [
     ("snapshot", OF_SNAPSHOT, None),
     ("main, of a snapshot", {**RESTORE, "name": "main", "timestamp": "1s", "preserve_as": "kept"}, "source"),
     *((there, {**DEV, "name": "main", **SCHEDULE}, None) for there in ("nothing", "main, with a schedule")),
-    ("main, with a schedule", {**DEV, "name": "main", "backup_schedule": [{"frequency": "daily", "hour": 4}]}, None),
+    ("main, with a schedule", {**DEV, "name": "main", "backup_schedule": []}, None),
     ("dev", {**DEV, **SCHEDULE}, "backup_schedule"),
     *((there, {**DEV, "state": "recovered"}, None) for there in ("dev", "dev, deleted")),
     *((there, {**BLOG, "state": "recovered"}, None) for there in ("nothing", "blog, deleted")),

@@ -169,20 +169,23 @@ def test_a_new_branch_with_a_parent_gets_none(sandbox: Sandbox, client: Client) 
 def test_a_schedule_is_compared_by_what_is_given(sandbox: Sandbox, client: Client) -> None:
     main = {"module": "branch", "name": "main"}
     task(client, **main, backup_schedule=SCHEDULE)
-    assert task(client, **main, backup_schedule=[{"frequency": "daily"}])["changed"] is False
+    assert task(client, **main, backup_schedule=[{"frequency": "daily", "hour": 3}])["changed"] is False
     assert task(client, **main)["changed"] is False
     assert schedule(sandbox) == STORED
+    ended = task(client, **main, backup_schedule=[])
+    assert (ended["changed"], ended["diff"]) == (True, {"before": {"schedule": STORED}, "after": {"schedule": []}})
+    assert (task(client, **main, backup_schedule=[])["changed"], schedule(sandbox)) == (False, [])
     twice = [{"frequency": "monthly", "hour": 0, "day": 31, "retention": each} for each in ("1h", "35d")]
     changed = task(client, **main, backup_schedule=twice)
-    assert changed["diff"] == {"before": {"schedule": STORED}, "after": {"schedule": schedule(sandbox)}}
+    assert changed["diff"] == {"before": {"schedule": []}, "after": {"schedule": schedule(sandbox)}}
     invalid = [{"retention": each} for each in ("soon", "30m", "36d")] + [
         {"hour": 24},
         {"hour": -1},
         {"day": 0},
         {"day": 32},
     ]
-    for items in ([], *([{"frequency": "monthly", **each}] for each in invalid)):
-        failure = failing(client, check_mode=True, **main, backup_schedule=items)
+    for item in [*({"frequency": "monthly", **each} for each in invalid), {"frequency": "weekly", "day": 8}]:
+        failure = failing(client, check_mode=True, **main, backup_schedule=[item])
         assert failure == {"kind": "invalid_option", "option": "backup_schedule"}
 
 

@@ -260,6 +260,14 @@ class TestSecretSettings:
         assert "first-0123456789" not in str(error.value.as_result())
 
 
+@pytest.mark.parametrize(
+    "item", [{"frequency": "daily"}, {"frequency": "weekly", "hour": 3}, {"frequency": "hourly", "hour": 3}]
+)
+def test_a_backup_schedule_has_a_time(item: dict[str, Any]) -> None:
+    outcome = run_main(branch, {**NOWHERE, "project": "p", "name": "main", "backup_schedule": [item]})
+    assert outcome.failure["kind"] == "invalid_option"
+
+
 def test_the_diff_of_a_new_project_has_its_first_branch(client: Client) -> None:
     for check_mode in (True, False):
         created = task(client, check_mode=check_mode, **STORE, branch_name="production", database_name="orders")

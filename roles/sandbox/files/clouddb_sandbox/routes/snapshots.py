@@ -16,7 +16,6 @@ from ..request_models import (
     FinalizeRestoreRequest,
     Lsn,
     Name,
-    NewBackupSchedule,
     SnapshotRestoreRequest,
     SnapshotUpdateRequest,
 )
@@ -141,9 +140,9 @@ def get_backup_schedule(sandbox: SandboxDependency, project_id: str, branch_id: 
 
 @router.put("/branches/{branch_id}/backup_schedule", responses=error_responses(400, 404, 422, 423))
 def set_backup_schedule(
-    sandbox: SandboxDependency, project_id: str, branch_id: str, body: NewBackupSchedule
+    sandbox: SandboxDependency, project_id: str, branch_id: str, body: BackupSchedule
 ) -> dict[str, str]:
-    """Replaces the backup schedule of a root branch."""
+    """Replaces the backup schedule of a root branch. An empty list ends it."""
     with sandbox.store.transaction() as tx:
         snapshots.set_schedule(tx, branches.get_unlocked(tx, project_id, branch_id), body)
         return {}
