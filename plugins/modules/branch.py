@@ -90,7 +90,7 @@ options:
   backup_schedule:
     description:
       - When the service takes snapshots of the branch by itself, which must be a root branch. An empty list ends the schedule. If not set, it stays
-        as it is.
+        as it is. By the service's documentation, it requires a paid plan.
       - Entries are compared in order, each by the fields that are set.
     type: list
     elements: dict
@@ -100,18 +100,17 @@ options:
         description: How often a snapshot is taken.
         type: str
         required: true
-        choices: [hourly, daily, weekly, monthly, yearly]
+        choices: [daily, weekly, monthly]
       hour:
         description: Hour of the day in UTC, V(0) to V(23).
         type: int
+        required: true
       day:
-        description: Day of the week or of the month, V(1) to V(31).
-        type: int
-      month:
-        description: Month of the year, V(1) to V(12).
+        description: Day of the week, V(1) for Monday to V(7), or of the month, V(1) to V(31). Required unless the schedule is daily.
         type: int
       retention:
-        description: How long a snapshot is kept, in seconds or with a unit, such as V(7d), at least one hour. If not set, it is kept until it is deleted.
+        description: How long a snapshot is kept, in seconds or with a unit, such as V(7d), from one hour to 35 days. If not set, the service keeps it for
+          35 days.
         type: raw
   default:
     description: Set to V(true) to make the branch the default branch of the project. If not set, that stays as it is.
@@ -297,15 +296,15 @@ from ..module_utils._timestamps import moment, whole_seconds
 
 # The fields of a backup schedule, as the service calls them.
 SCHEDULE_OPTIONS: dict[str, dict[str, Any]] = {
-    "frequency": {"type": "str", "required": True, "choices": ["hourly", "daily", "weekly", "monthly", "yearly"]},
-    "hour": {"type": "int"},
+    "frequency": {"type": "str", "required": True, "choices": ["daily", "weekly", "monthly"]},
+    "hour": {"type": "int", "required": True},
     "day": {"type": "int"},
-    "month": {"type": "int"},
     "retention": {"type": "raw"},
 }
 
-# As the published API document bounds them.
-SCHEDULE_BOUNDS = {"hour": (0, 23), "day": (1, 31), "month": (1, 12), "retention": (3600, None)}
+# As the service's documentation bounds them, and the days of a week and of a month.
+SCHEDULE_BOUNDS = {"hour": (0, 23), "day": (1, 31), "retention": (3600, 35 * 86400)}
+DAYS_OF_A_WEEK = (1, 7)
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
@@ -343,7 +342,8 @@ def _schedule(items: Optional[Sequence[Mapping[str, Any]]]) -> Optional[list[dic
     for item in items or ():
         try:
             retention = whole_seconds(item, "retention")
-            for field, (least, most) in SCHEDULE_BOUNDS.items():
+            bounds = {**SCHEDULE_BOUNDS, **({"day": DAYS_OF_A_WEEK} if item["frequency"] == "weekly" else {})}
+            for field, (least, most) in bounds.items():
                 integer({**item, "retention": retention}, field, least, most)
         except InvalidOption as error:
             raise InvalidOption("backup_schedule", str(error)) from None
@@ -377,7 +377,12 @@ def main() -> None:
             "from_lsn": {"type": "str"},
             "schema_only": {"type": "bool", "default": False},
             "default": {"type": "bool", "choices": [True]},
-            "backup_schedule": {"type": "list", "elements": "dict", "options": SCHEDULE_OPTIONS},
+            "backup_schedule": {
+                "type": "list",
+                "elements": "dict",
+                "options": SCHEDULE_OPTIONS,
+                "required_if": [("frequency", each, ["day"]) for each in ("weekly", "monthly")],
+            },
             "older_than": {"type": "raw"},
             "unused_for": {"type": "raw"},
             "keep": {"type": "raw"},

@@ -44,7 +44,8 @@ options:
       - Id or name of a snapshot of the project to take the data from, instead of O(source).
       - The service makes a new branch of the snapshot, which takes the name, the computes and so the connection strings, the protection and the
         backup schedule of the branch, but has another id. It keeps the branch under a name of its own, such as C(main (old)), with the branches that
-        were created from it. Delete that branch when you no longer need it, because each restore keeps one more root branch.
+        were created from it. Delete that branch when you no longer need it, because each restore keeps one more root branch. By
+        the service's documentation, for up to 24 hours those branches cannot be reset to their parent.
     type: str
     version_added: 3.0.0
   preserve_as:

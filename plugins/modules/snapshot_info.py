@@ -44,7 +44,7 @@ EXAMPLES = r"""
 
 - name: Show the names of those that were not taken by a schedule
   ansible.builtin.debug:
-    msg: "{{ shop.snapshots | selectattr('manual') | map(attribute='name') }}"
+    msg: "{{ shop.snapshots | selectattr('manual', 'defined') | selectattr('manual') | map(attribute='name') }}"
 """
 
 RETURN = r"""

@@ -679,12 +679,6 @@ def test_snapshots_of_root_branches(service, default):
     assert service.ok("GET", f"{default}/backup_schedule") == {"schedule": []}
     assert service.ok("PUT", f"{default}/backup_schedule", json=schedule) == {}
     assert service.ok("GET", f"{default}/backup_schedule") == schedule
-    for item in (
-        {"frequency": "often"},
-        {"frequency": "daily", "hour": 24},
-        {"frequency": "daily", "retention_seconds": 1},
-    ):
-        assert service.request("PUT", f"{default}/backup_schedule", json={"schedule": [item]}).status_code == 400
     for params in ({"timestamp": "2020-01-01T00:00:00Z"}, {"expires_at": service.later(-1)}):
         refused(service.request("POST", f"{default}/snapshot", params=params))
     both = {"timestamp": service.later(0), "lsn": "0/1"}
@@ -697,6 +691,22 @@ def test_snapshots_of_root_branches(service, default):
     assert listed_snapshots(service) == [second, first]
     service.advance(86400)
     assert listed_snapshots(service) == [first]
+
+
+def test_backup_schedules(service, default):
+    path, daily = f"{default}/backup_schedule", {"frequency": "daily", "hour": 3}
+    assert "must specify the hour of the day" in refused(
+        service.request("PUT", path, json={"schedule": [{"frequency": "daily"}]}), 400
+    )
+    fields = ({"hour": 24}, {"retention_seconds": 1}, {"retention_seconds": 35 * 86400 + 1}, {"frequency": "hourly"})
+    for changes in (*fields, {"frequency": "weekly"}, {"frequency": "weekly", "day": 8}, {"frequency": "monthly"}):
+        refused(service.request("PUT", path, json={"schedule": [{**daily, **changes}]}), 400)
+    for items in (
+        [daily, {**daily, "frequency": "weekly", "day": 7}, {**daily, "frequency": "monthly", "day": 31}],
+        [],
+    ):
+        service.ok("PUT", path, json={"schedule": items})
+        assert service.ok("GET", path) == {"schedule": [{**each, "retention_seconds": 35 * 86400} for each in items]}
 
 
 def test_operations_of_a_snapshot(service, default):
@@ -749,7 +759,7 @@ def test_restore_of_a_snapshot(service, default):
     snapshot = take(service, default, name="nightly")
     service.create_role("later")
     service.ok("PATCH", default, json={"branch": {"protected": True}})
-    schedule = {"schedule": [{"frequency": "daily"}]}
+    schedule = {"schedule": [{"frequency": "daily", "hour": 3, "retention_seconds": 86400}]}
     service.ok("PUT", f"{default}/backup_schedule", json=schedule)
     [host] = [each["host"] for each in service.ok("GET", f"{PATH}/endpoints")["endpoints"]]
     restored = restore_snapshot(service, snapshot, finalize_restore=True)

@@ -12,6 +12,7 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 # The range of an SQLite integer.
 MAX_INTEGER = 2**63 - 1
 MAX_HISTORY_RETENTION = 30 * 86400
+MAX_SNAPSHOT_RETENTION = 35 * 86400
 # Deeper than any body of the API, and far from what Python's parsers can process.
 MAX_DEPTH = 50
 AUTOSCALING_LIMITS = ("autoscaling_limit_min_cu", "autoscaling_limit_max_cu")
@@ -283,11 +284,20 @@ class SnapshotRestoreRequest(RequestModel):
 
 
 class BackupScheduleItem(RequestModel):
-    frequency: Literal["hourly", "daily", "weekly", "monthly", "yearly"]
+    frequency: Literal["daily", "weekly", "monthly"]
     hour: int | None = Field(default=None, ge=0, le=23)
     day: int | None = Field(default=None, ge=1, le=31)
     month: int | None = Field(default=None, ge=1, le=12)
-    retention_seconds: int | None = Field(default=None, ge=3600, le=MAX_INTEGER)
+    retention_seconds: int = Field(default=MAX_SNAPSHOT_RETENTION, ge=3600, le=MAX_SNAPSHOT_RETENTION)
+
+    @model_validator(mode="after")
+    def check_time(self) -> BackupScheduleItem:
+        """Require the hour, and unless it is daily, the day."""
+        if self.hour is None:
+            raise ValueError(f"{self.frequency} schedules must specify the hour of the day")
+        if self.frequency != "daily" and (self.day is None or (self.frequency == "weekly" and self.day > 7)):
+            raise ValueError(f"{self.frequency} schedules must specify the day")
+        return self
 
 
 class BackupSchedule(RequestModel):

@@ -239,6 +239,12 @@ RULES = (
         f"{DOCS}/guides/backup-restore; document, `POST …/branches/{{branch_id}}/snapshot`",
     ),
     Rule(
+        "backup_schedules",
+        "A backup schedule is daily, weekly or monthly, with an hour, and a day unless it is daily. Its snapshots are kept for 35 days,"
+        " or less",
+        f"{DOCS}/guides/backup-restore, Set backup schedule",
+    ),
+    Rule(
         "operations_of_a_snapshot",
         "The operations of a snapshot, `create_branch` and `timeline_archive`, are about a branch of its own, which no list shows",
         f"{DOCS}/reference/api, Create snapshot: its example",

@@ -24,7 +24,8 @@ SNAPSHOT = {"module": "snapshot", "name": "nightly"}
 OF_SNAPSHOT = {"module": "branch_restore", "name": "main", "snapshot": "nightly"}
 SCHEDULE = {"backup_schedule": [{"frequency": "daily", "hour": 3, "retention": "7d"}]}
 BLOG = {"module": "project", "name": "blog"}
-TOO_SMALL = {"min_cu": 4.0, "max_cu": 2.0, "suspend_timeout": None}
+MAXIMUM = {"min_cu": None, "max_cu": 2.0, "suspend_timeout": None}
+MINIMUM = {**MAXIMUM, "min_cu": 4.0, "max_cu": None}
 
 # The resource that is there before: its tasks, or what is done to it by the service's API.
 PREPARED: dict[str, list[dict[str, Any]]] = {
@@ -47,6 +48,7 @@ PREPARED: dict[str, list[dict[str, Any]]] = {
     "main, with a schedule": [{**DEV, "name": "main", **SCHEDULE}],
     "dev, deleted": [DEV, {**DEV, "state": "absent"}],
     "blog, deleted": [{**BLOG, "state": "absent"}],
+    "shop, small": [{**BLOG, "name": "shop", "default_compute": MAXIMUM}],
 }
 SCENARIOS: list[tuple[str, dict[str, Any], str | None]] = [
     # What is there, the task, and the option or the kind of its refusal.
@@ -102,8 +104,9 @@ SCENARIOS: list[tuple[str, dict[str, Any], str | None]] = [
     ("nothing", {"module": "project", "name": "new", "branch_name": "prod", "database_name": "orders"}, None),
     *(
         ("nothing", {"module": "project", "name": name, "default_compute": sizes}, "default_compute")
-        for name, sizes in (("new", TOO_SMALL), ("shop", TOO_SMALL))
+        for name, sizes in (("new", {**MAXIMUM, "min_cu": 4.0}), ("shop", {**MAXIMUM, "min_cu": 4.0}))
     ),
+    ("shop, small", {"module": "project", "name": "shop", "default_compute": MINIMUM}, "default_compute"),
     ("nothing", {"module": "project", "name": "shop", "history_retention": "3d"}, None),
     ("nothing", {"module": "project", "name": "shop", "state": "absent"}, None),
 ]

@@ -88,7 +88,7 @@ FORESEEN: dict[str, Foreseen] = {
         True,
     ),
     "branch {} cannot have {}: it is not a root branch": Foreseen(
-        [DEV], {**DEV, "backup_schedule": [{"frequency": "daily"}]}, "backup_schedule"
+        [DEV], {**DEV, "backup_schedule": [{"frequency": "daily", "hour": 3}]}, "backup_schedule"
     ),
     "project {} cannot be deleted: it has a protected branch": Foreseen(
         [{**DEV, "protected": True}], {"module": "project", "name": "shop", "state": "absent"}, "refused", True

@@ -75,6 +75,14 @@ def test_a_snapshot_is_taken_once_when_the_answer_is_lost(sandbox: Sandbox, clie
     assert (result["changed"], [each["id"] for each in snapshots(sandbox)]) == (True, [result["snapshot"]["id"]])
 
 
+def test_of_snapshots_that_several_hosts_take_at_once_the_first_stays(sandbox: Sandbox, client: Client) -> None:
+    first = task(client, **NIGHTLY)["snapshot"]
+    sandbox.fault("status", status=200, method="GET", path=f"{PROJECT}/snapshots", body={"snapshots": []})
+    second = task(client, **NIGHTLY)
+    assert (second["changed"], second["snapshot"], len(second["warnings"])) == (False, first, 1)
+    assert snapshots(sandbox) == [first]
+
+
 def test_a_snapshot_that_failed_is_to_be_deleted_and_not_its_branch(sandbox: Sandbox, client: Client) -> None:
     sandbox.plan((0, "running"), (1, "failed"), action="create_branch")
     with pytest.raises(ClouddbError) as error:
@@ -161,18 +169,24 @@ def test_a_new_branch_with_a_parent_gets_none(sandbox: Sandbox, client: Client) 
 def test_a_schedule_is_compared_by_what_is_given(sandbox: Sandbox, client: Client) -> None:
     main = {"module": "branch", "name": "main"}
     task(client, **main, backup_schedule=SCHEDULE)
-    assert task(client, **main, backup_schedule=[{"frequency": "daily"}])["changed"] is False
+    assert task(client, **main, backup_schedule=[{"frequency": "daily", "hour": 3}])["changed"] is False
     assert task(client, **main)["changed"] is False
     assert schedule(sandbox) == STORED
     ended = task(client, **main, backup_schedule=[])
     assert (ended["changed"], ended["diff"]) == (True, {"before": {"schedule": STORED}, "after": {"schedule": []}})
     assert (task(client, **main, backup_schedule=[])["changed"], schedule(sandbox)) == (False, [])
-    for invalid in ({"retention": "soon"}, {"retention": "30m"}, {"hour": 24}, {"hour": -1}, {"day": 0}, {"month": 13}):
-        schedule_ = [{"frequency": "yearly", **invalid}]
-        assert failing(client, check_mode=True, **main, backup_schedule=schedule_)["option"] == "backup_schedule"
-    task(
-        client, **main, backup_schedule=[{"frequency": "yearly", "hour": 0, "day": 31, "month": 12, "retention": "1h"}]
-    )
+    twice = [{"frequency": "monthly", "hour": 0, "day": 31, "retention": each} for each in ("1h", "35d")]
+    changed = task(client, **main, backup_schedule=twice)
+    assert changed["diff"] == {"before": {"schedule": []}, "after": {"schedule": schedule(sandbox)}}
+    invalid = [{"retention": each} for each in ("soon", "30m", "36d")] + [
+        {"hour": 24},
+        {"hour": -1},
+        {"day": 0},
+        {"day": 32},
+    ]
+    for item in [*({"frequency": "monthly", **each} for each in invalid), {"frequency": "weekly", "day": 8}]:
+        failure = failing(client, check_mode=True, **main, backup_schedule=[item])
+        assert failure == {"kind": "invalid_option", "option": "backup_schedule"}
 
 
 @pytest.mark.parametrize("kind", ["lost_answer", "status"])

@@ -261,6 +261,11 @@ class TestKeep:
         for keep in ("pr-1", "pr-1 "):
             assert names(task(client, check_mode=True, **ALL_OLD, keep=[keep])) == ["pr-3", "pr-2"]
 
+    def test_a_name_with_brackets_stays(self, sandbox: Sandbox, client: Client, ids: dict[str, str]) -> None:
+        """As in https://github.com/squell/id3/issues/7"""
+        sandbox.api("PATCH", f"{BRANCHES}/{ids['pr-1']}", {"branch": {"name": "pr-[2]"}})
+        assert names(task(client, check_mode=True, **ALL_OLD, keep=["pr-[2]"])) == ["pr-3"]
+
     @pytest.mark.parametrize(
         "keep",
         [

@@ -12,6 +12,8 @@ import pytest
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._options import NOT_CREATED_ID
+from ansible_collections.clouddb.control.plugins.module_utils._resources import declared
+from ansible_collections.clouddb.control.plugins.module_utils._resources.kinds import BRANCH
 from ansible_collections.clouddb.control.plugins.modules import branch, compute, database, operation_wait, project
 from ansible_collections.clouddb.control.tests.unit.support.module_main import run_main
 from ansible_collections.clouddb.control.tests.unit.support.resource_task import SHOP, failing, task, writes
@@ -121,6 +123,10 @@ class TestNames:
 
 
 class TestTimes:
+    def test_the_service_takes_whole_seconds(self) -> None:
+        now = datetime(2026, 11, 28, 8, 0, 0, 5, tzinfo=timezone.utc)
+        assert declared._time(BRANCH, "expires_at", timedelta(days=1), now) == "2026-11-29T08:00:00Z"
+
     @pytest.mark.parametrize("text", ["2026-11-28 01:00:00", "2026-12-10", "2026-12-10T08:00", "2026-12-10Z"])
     @pytest.mark.parametrize(
         ("options", "option"),
@@ -263,6 +269,14 @@ class TestSecretSettings:
         with pytest.raises(ClouddbError) as error:
             self.task(client, "first-0123456789")
         assert "first-0123456789" not in str(error.value.as_result())
+
+
+@pytest.mark.parametrize(
+    "item", [{"frequency": "daily"}, {"frequency": "weekly", "hour": 3}, {"frequency": "hourly", "hour": 3}]
+)
+def test_a_backup_schedule_has_a_time(item: dict[str, Any]) -> None:
+    outcome = run_main(branch, {**NOWHERE, "project": "p", "name": "main", "backup_schedule": [item]})
+    assert outcome.failure["kind"] == "invalid_option"
 
 
 def test_the_diff_of_a_new_project_has_its_first_branch(client: Client) -> None:
