@@ -177,7 +177,7 @@ def application_in_memory(**seed: Any) -> Iterator[Application]:
     account = new_account(json.dumps(seed))
 
     def copy(_path: Path, **options: Any) -> sqlite3.Connection:
-        database = connect(":memory:", **options)
+        database: sqlite3.Connection = connect(":memory:", **options)
         account.backup(database)
         return database
 
