@@ -51,8 +51,17 @@ def seed() -> dict[str, Any]:
 
 
 @pytest.fixture
-def sandbox(tmp_path_factory: pytest.TempPathFactory, seed: dict[str, Any]) -> Iterator[Sandbox]:
+def sandbox(seed: dict[str, Any]) -> Iterator[Sandbox]:
     # The sandbox needs a later Python than the oldest one of targets, where the tests of module_utils run.
+    from ansible_collections.clouddb.control.tests.unit.support.sandbox_in_process import sandbox_in_process
+
+    with sandbox_in_process(**seed) as running:
+        yield running
+
+
+@pytest.fixture
+def served_sandbox(tmp_path_factory: pytest.TempPathFactory, seed: dict[str, Any]) -> Iterator[Sandbox]:
+    """A sandbox on a real socket, for other processes. Where a file calls it C(sandbox), other fixtures use it, too."""
     from ansible_collections.clouddb.control.tests.unit.support.sandbox import running_sandbox
 
     with running_sandbox(tmp_path_factory.mktemp("sandbox"), **seed) as running:

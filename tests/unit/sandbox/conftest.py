@@ -4,11 +4,15 @@
 
 from __future__ import annotations
 
+import io
 from contextlib import ExitStack
 from datetime import datetime, timedelta
+from http.client import RemoteDisconnected
 
 import pytest
 import requests
+from requests.adapters import HTTPAdapter
+from urllib3 import HTTPResponse
 
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import (
     API_KEY,
@@ -17,10 +21,36 @@ from ansible_collections.clouddb.control.tests.unit.support.sandbox import (
     application_in_memory,
     run_in_thread,
 )
-from ansible_collections.clouddb.control.tests.unit.support.sandbox_in_process import ADDRESS, SandboxAdapter
 
 PROJECT = "wispy-lake-12345678"
 SEED = {"projects": [{"id": PROJECT, "name": "shop", "age": "1d"}]}
+
+
+class SandboxAdapter(HTTPAdapter):
+    """Sends the requests of a session to the application of a sandbox."""
+
+    def __init__(self, application):
+        super().__init__()
+        self.application = application
+
+    def send(self, request, *_arguments, **_options):
+        body = request.body or b""
+        headers = [(name.lower().encode(), value.encode()) for name, value in request.headers.items()]
+        try:
+            answer = self.application.send(
+                request.method or "", request.path_url, headers, body if isinstance(body, bytes) else body.encode()
+            )
+        except ConnectionError:
+            cause = RemoteDisconnected("Remote end closed connection without response")
+            raise requests.ConnectionError(cause, request=request) from None
+        response = HTTPResponse(
+            io.BytesIO(answer.content),
+            {name.decode(): value.decode("latin-1") for name, value in answer.headers},
+            answer.status,
+            preload_content=False,
+            request_method=request.method,
+        )
+        return self.build_response(request, response)
 
 
 class Service:
@@ -135,7 +165,7 @@ def serve(tmp_path):
 def service():
     """A sandbox with one project, created a day ago."""
     with application_in_memory(**SEED) as application:
-        yield Service(ADDRESS + BASE_PATH, adapter=SandboxAdapter(application))
+        yield Service("http://127.0.0.1:1" + BASE_PATH, adapter=SandboxAdapter(application))
 
 
 @pytest.fixture

@@ -351,8 +351,6 @@ def test_restore_from_a_child(service):
 @pytest.mark.parametrize(
     ("name", "source", "body", "status"),
     [
-        ("dev", "dev", {"preserve_under_name": "old"}, 422),
-        ("dev", "dev", {"source_lsn": "0/1"}, 422),
         ("main", "dev", {}, 422),
         ("dev", "main", {"preserve_under_name": "main"}, 409),
         ("dev", "main", {"source_lsn": "0/1", "source_timestamp": "2026-01-01T00:00:00Z"}, 422),

@@ -29,6 +29,7 @@ from clouddb_sandbox.paths import BASE_PATH, CONTROL_PATH
 from clouddb_sandbox.seed_models import validate_seed
 from clouddb_sandbox.server import Server, base_url, bind_socket
 from clouddb_sandbox.settings import Settings
+from clouddb_sandbox.state import SandboxState
 
 # In the main thread, because imports in the thread of a sandbox could wait for those of a test.
 for name in ("lifespan.on", "loops.auto", "protocols.http.auto", "protocols.websockets.auto"):
@@ -105,6 +106,7 @@ class Sandbox:
         self.base_url = base_url
         self.api_key = API_KEY
         self.application = application
+        self.state: SandboxState = application.app.state.sandbox
 
     def api(self, method: str, path: str, body: Any = None) -> Any:
         return self._send(method, BASE_PATH + path, body)
@@ -119,13 +121,11 @@ class Sandbox:
         self.control("POST", "/operation_plans", {"timeline": list(timeline), **plan})
 
     def advance(self, seconds: float) -> None:
-        self.control("PUT", "/clock", {"advance": seconds})
+        self.state.store.set_clock(None, seconds)
 
     def requests(self) -> list[dict[str, Any]]:
         """The API requests so far, as the sandbox has logged them."""
-        return [
-            entry for entry in self.control("GET", "/requests")["requests"] if not entry["path"].startswith("/_sandbox")
-        ]
+        return list(self.state.request_log.copy())
 
     def sent(self) -> list[str]:
         """The requests of the code under test, each as C(METHOD path), the path without the base path."""

@@ -39,7 +39,7 @@ def proxy(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultyP
         connect(sock, address)
 
     with scripted_service(service_class=FaultyProxy) as running:
-        running.sandbox_url, running.responses = sandbox.base_url, []
+        running.application, running.responses = sandbox.application, []
         time_out_when_hanging(monkeypatch, running)
         monkeypatch.setattr(socket.socket, "connect", connecting)
         yield running

@@ -8,9 +8,8 @@ import socket
 from collections.abc import Callable
 from contextlib import suppress
 
-import requests
-
 from ansible_collections.clouddb.control.tests.unit.plugins.faults.matrix import GROUPS
+from ansible_collections.clouddb.control.tests.unit.support.sandbox import Answer, Application
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import (
     CUT_OFF,
     NOT_NOW,
@@ -30,7 +29,7 @@ class FaultyProxy(ScriptedService):
     including those that the client did not receive.
     """
 
-    sandbox_url: str
+    application: Application
     responses: list[bytes]
     _error: Error
     _method = ""
@@ -75,16 +74,12 @@ class FaultyProxy(ScriptedService):
             self._skip -= 1
         return changed(reply)(self, request)
 
-    def forward(self, request: Request) -> requests.Response:
+    def forward(self, request: Request) -> Answer:
         """The sandbox's response."""
-        url = self.sandbox_url + request.target.replace("/api/v2", "", 1)
-        with requests.Session() as session:
-            session.trust_env = False
-            response = session.request(
-                request.method, url, headers=dict(request.headers), data=request.body, timeout=60
-            )
-        self.responses.append(response.content)
-        return response
+        headers = [(name.lower().encode(), value.encode("latin-1")) for name, value in request.headers.items()]
+        answer = self.application.send(request.method, request.target, headers, request.body)
+        self.responses.append(answer.content)
+        return answer
 
 
 Error = Callable[[FaultyProxy, Request], Reply]
@@ -112,8 +107,8 @@ def changed(reply_with: Callable[..., Reply]) -> Error:
     """A reply with the body, the status and the time of the sandbox's response."""
 
     def reply_to(proxy: FaultyProxy, request: Request) -> Reply:
-        response = proxy.forward(request)
-        return reply_with(response.content, response.status_code, Date=response.headers["Date"])
+        answer = proxy.forward(request)
+        return reply_with(answer.content, answer.status, Date=dict(answer.headers)[b"date"].decode())
 
     return reply_to
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,6 @@ from ansible.utils.display import Display
 
 from ansible_collections.clouddb.control.tests.unit.support.module_main import no_registered_secrets, secrets
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
-from ansible_collections.clouddb.control.tests.unit.support.sandbox_in_process import sandbox_in_process
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import reply, scripted_service
 
 try:
@@ -59,9 +57,8 @@ yaml.SafeDumper.add_representer(
 
 
 @pytest.fixture
-def sandbox() -> Iterator[Sandbox]:
-    with sandbox_in_process(projects=SEED) as sandbox:
-        yield sandbox
+def seed() -> dict[str, Any]:
+    return {"projects": SEED}
 
 
 @pytest.fixture

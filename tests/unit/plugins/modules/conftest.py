@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -17,7 +16,6 @@ from ansible_collections.clouddb.control.plugins.module_utils._operations import
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
 from ansible_collections.clouddb.control.tests.unit.support.resource_task import SHOP
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
-from ansible_collections.clouddb.control.tests.unit.support.sandbox_in_process import sandbox_in_process
 
 
 @pytest.fixture(autouse=True)
@@ -30,12 +28,6 @@ def time_for_the_last_poll(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def seed() -> dict[str, Any]:
     return {"projects": [{"id": SHOP, "name": "shop"}, {"id": "red-moon-34567890", "name": "blog"}]}
-
-
-@pytest.fixture
-def sandbox(seed: dict[str, Any]) -> Iterator[Sandbox]:
-    with sandbox_in_process(**seed) as running:
-        yield running
 
 
 @pytest.fixture

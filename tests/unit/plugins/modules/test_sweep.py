@@ -182,11 +182,12 @@ def test_the_parent_of_a_branch_that_is_refused_is_not_tried(sandbox: Sandbox, c
 
 
 def test_a_branch_that_somebody_else_deletes_at_the_same_moment_is_no_change(sandbox: Sandbox, client: Client) -> None:
+    """As in https://github.com/camgraphe/MaxVideoAi/pull/267"""
     branch = create(sandbox, "pr-1")
     sandbox.fault("status", status=404, method="GET", path=f"{BRANCHES}/{branch}", skip=1, times=None)
     sandbox.fault("status", status=200, method="GET", path=BRANCHES, skip=1, times=None, body={"branches": []})
     result = task(client, **ANY_AGE)
-    assert (result["changed"], result["branches"], writes(sandbox)) == (False, [], [])
+    assert (result["changed"], result["branches"], result["diff"]["before"], writes(sandbox)) == (False, [], {}, [])
 
 
 def test_a_key_that_is_revoked_stops_the_sweep(sandbox: Sandbox, client: Client, ids: dict[str, str]) -> None:

@@ -41,6 +41,11 @@ def seed() -> dict[str, Any]:
     return {"projects": [{"id": PAST, "compute": False, "operations": past}]}
 
 
+@pytest.fixture
+def sandbox(served_sandbox: Sandbox) -> Sandbox:
+    return served_sandbox
+
+
 def test_event_of_a_change_since_the_first_poll(
     sandbox: Sandbox, clock: FakeClock, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

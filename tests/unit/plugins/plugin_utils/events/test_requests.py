@@ -140,11 +140,11 @@ def test_restart_begins_with_unfinished_operations(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("has_hints", "longest"), [(True, 45), (False, 130)])
 def test_first_operation_of_an_idle_project(has_hints: bool, longest: float) -> None:
     """With hints, the project list shows which project has changed."""
-    account = Account(*(f"p{number}" for number in range(1000)), has_hints=has_hints)
+    account = Account(*(f"p{number}" for number in range(200)), has_hints=has_hints)
     # It is polled just before that, and a round takes 100 s.
-    account.start("p500", 460, seconds=20)
-    account.follow(600, requests_per_minute=600)
-    assert account.delays("p500")[0] <= longest
+    account.start("p100", 470, seconds=20)
+    account.follow(600, requests_per_minute=120)
+    assert account.delays("p100")[0] <= longest
 
 
 def test_updated_at_that_always_changes_is_no_hint(monkeypatch: pytest.MonkeyPatch) -> None:
