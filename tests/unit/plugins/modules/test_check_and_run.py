@@ -171,5 +171,6 @@ def test_the_plan_has_no_fields_of_the_request(sandbox: Sandbox, client: Client)
     planned = task(client, check_mode=True, **DEV)
     assert planned["branch"] == {"id": None, "name": "dev"}
     task(client, **DEV)
+    sandbox.advance(5)  # its history is longer than the age below
     planned = task(client, check_mode=True, **RESTORE, timestamp="1s", preserve_as="dev-before")
     assert not {"source_branch_id", "source_timestamp", "preserve_under_name"} & planned["branch"].keys()
