@@ -22,7 +22,6 @@ from .atomic_file import (
     temporary_file,
 )
 from .dest import Dest, require_read_bit, require_readable_mode
-from .lock import locked
 
 # In bytes. That there is space for a new secret or record is checked with a file of this size.
 SPACE = 16384
@@ -139,6 +138,8 @@ class SecretFile(Dest):
         if self.check_mode or not self.may_create_files:
             yield
             return
+        from .lock import locked  # a task that writes no file saves this
+
         # Each user has a separate lock, which others can't open, so that they can't hold it.
         path = os.path.join(self.directory, f".clouddb-{os.geteuid()}.lock")
         with ExitStack() as cleanup:

@@ -33,7 +33,6 @@ from .state import (
     DELETING,
     DIFFERENT,
     PRESENT,
-    UNFINISHED,
     Observation,
     acts_on_whole,
     contains,
@@ -68,11 +67,9 @@ def observe(task: Task) -> Observation:
     state = ABSENT if resource is None else own_state(resource)
     if state == ABSENT:
         resource = None
-    is_action = goal.first_request.action is not None
-    # An action needs a resource that is ready, and may have been begun by somebody else.
-    is_comparable = state == PRESENT or (state == UNFINISHED and not is_action)
-    is_decided = CHANGE in (goal.intent, task.sent) and (task.sent or not is_action)
-    if goal.find and is_decided and is_comparable and goal.differs(resource):
+    # An action may have been begun by somebody else, as the operations show.
+    is_decided = CHANGE in (goal.intent, task.sent) and (task.sent or not goal.first_request.action)
+    if goal.find and is_decided and state == PRESENT and goal.differs(resource):
         return Observation(DIFFERENT, resource)
     # The operations about a resource may go on when it is gone.
     subject = resource or task.subject

@@ -18,7 +18,7 @@ MODULES = Path(project_info.__file__).absolute().parent
 ROOT = MODULES.parents[4]
 MAX_FILES = 19
 # connection_info also writes files; operation_info also knows statuses and times.
-MORE = {"connection_info": 25, "operation_info": 22}
+MORE = {"connection_info": 24, "operation_info": 22}
 # Forks of one process, which has loaded what is not ours, import a module each.
 PROGRAM = """
 import importlib, json, os, sys
