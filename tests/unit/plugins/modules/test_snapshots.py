@@ -123,6 +123,9 @@ def test_a_restore_puts_the_snapshot_in_the_place_of_the_branch(
     assert shown["restored_as"] == branches(sandbox)["main (old)"]["id"] == before
     assert shown["id"] == branches(sandbox)["main"]["id"]
     assert (len(result["operations"]) > 0, result["diff"]["after"].keys()) == (True, {"created_at"})
+    sent = sandbox.sent()
+    posted = next(index for index, line in enumerate(sent) if line.endswith("/restore"))
+    assert f"GET {PROJECT}/branches" not in sent[posted:]
 
 
 @pytest.mark.parametrize("wait", [True, False])
@@ -139,6 +142,14 @@ def test_the_restored_branch_shows_a_restore_whose_answer_was_lost(
     result = task(client, **RESTORE, wait=wait)
     assert (result["changed"], result["branch"]["id"]) == (True, branches(sandbox)["main"]["id"])
     assert sorted(branches(sandbox)) == ["main", "main (old 2)", "main (old)"]
+
+
+def test_a_branch_restored_earlier_is_no_evidence(sandbox: Sandbox, client: Client) -> None:
+    taken = task(client, **NIGHTLY)["snapshot"]
+    sandbox.api("POST", f"{PROJECT}/snapshots/{taken['id']}/restore", {"name": "preview"})
+    sandbox.advance(60)
+    sandbox.fault("lost_answer", method="POST", path="*/restore")
+    assert task(client, **RESTORE)["branch"]["id"] == branches(sandbox)["main"]["id"]
 
 
 def test_a_restore_of_what_is_not_there(sandbox: Sandbox, client: Client) -> None:
