@@ -91,6 +91,13 @@ def test_a_snapshot_that_failed_is_to_be_deleted_and_not_its_branch(sandbox: San
     assert task(client, module="branch", name="main", protected=True)["changed"] is True
 
 
+def test_a_snapshot_that_takes_long_may_be_usable(sandbox: Sandbox, client: Client) -> None:
+    sandbox.plan((0, "running"), action="create_branch")
+    with pytest.raises(ClouddbError) as error:
+        task(client, **NIGHTLY, timeout=30)
+    assert (error.value.kind, "not usable" in str(error.value)) == ("wait_failed", False)
+
+
 def test_the_branch_of_a_deleted_snapshot_is_not_being_deleted(sandbox: Sandbox, client: Client) -> None:
     for name in ("nightly", "old"):
         task(client, module="snapshot", name=name)
@@ -157,6 +164,8 @@ def test_a_restore_of_what_is_not_there(sandbox: Sandbox, client: Client) -> Non
     for snapshot, warnings in (("nightly", 1), (NOT_CREATED_ID, 0)):
         planned = task(client, **{**RESTORE, "snapshot": snapshot}, check_mode=True)
         assert (planned["changed"], len(planned["warnings"])) == (True, warnings)
+    [warning] = task(client, **RESTORE, check_mode=True)["warnings"]
+    assert warning.startswith("snapshot: there is no snapshot 'nightly'.")
     planned = task(client, **RESTORE, project="none", check_mode=True)
     assert (planned["changed"], len(planned["warnings"])) == (True, 1)
     assert writes(sandbox) == []
