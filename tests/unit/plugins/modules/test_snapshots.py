@@ -91,6 +91,13 @@ def test_a_snapshot_that_failed_is_to_be_deleted_and_not_its_branch(sandbox: San
     assert task(client, module="branch", name="main", protected=True)["changed"] is True
 
 
+def test_a_snapshot_that_takes_long_may_be_usable(sandbox: Sandbox, client: Client) -> None:
+    sandbox.plan((0, "running"), action="create_branch")
+    with pytest.raises(ClouddbError) as error:
+        task(client, **NIGHTLY, timeout=30)
+    assert (error.value.kind, "not usable" in str(error.value)) == ("wait_failed", False)
+
+
 def test_the_branch_of_a_deleted_snapshot_is_not_being_deleted(sandbox: Sandbox, client: Client) -> None:
     for name in ("nightly", "old"):
         task(client, module="snapshot", name=name)
@@ -123,6 +130,9 @@ def test_a_restore_puts_the_snapshot_in_the_place_of_the_branch(
     assert shown["restored_as"] == branches(sandbox)["main (old)"]["id"] == before
     assert shown["id"] == branches(sandbox)["main"]["id"]
     assert (len(result["operations"]) > 0, result["diff"]["after"].keys()) == (True, {"created_at"})
+    sent = sandbox.sent()
+    posted = next(index for index, line in enumerate(sent) if line.endswith("/restore"))
+    assert f"GET {PROJECT}/branches" not in sent[posted:]
 
 
 @pytest.mark.parametrize("wait", [True, False])
@@ -141,11 +151,21 @@ def test_the_restored_branch_shows_a_restore_whose_answer_was_lost(
     assert sorted(branches(sandbox)) == ["main", "main (old 2)", "main (old)"]
 
 
+def test_a_branch_restored_earlier_is_no_evidence(sandbox: Sandbox, client: Client) -> None:
+    taken = task(client, **NIGHTLY)["snapshot"]
+    sandbox.api("POST", f"{PROJECT}/snapshots/{taken['id']}/restore", {"name": "preview"})
+    sandbox.advance(60)
+    sandbox.fault("lost_answer", method="POST", path="*/restore")
+    assert task(client, **RESTORE)["branch"]["id"] == branches(sandbox)["main"]["id"]
+
+
 def test_a_restore_of_what_is_not_there(sandbox: Sandbox, client: Client) -> None:
     assert failing(client, **RESTORE)["option"] == "snapshot"
     for snapshot, warnings in (("nightly", 1), (NOT_CREATED_ID, 0)):
         planned = task(client, **{**RESTORE, "snapshot": snapshot}, check_mode=True)
         assert (planned["changed"], len(planned["warnings"])) == (True, warnings)
+    [warning] = task(client, **RESTORE, check_mode=True)["warnings"]
+    assert warning.startswith("snapshot: there is no snapshot 'nightly'.")
     planned = task(client, **RESTORE, project="none", check_mode=True)
     assert (planned["changed"], len(planned["warnings"])) == (True, 1)
     assert writes(sandbox) == []

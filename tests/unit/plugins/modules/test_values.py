@@ -331,8 +331,10 @@ def test_what_a_task_does_not_give_stays(
     assert [task(client, **options, **{field: part})["changed"] for part in parts] == [False, False]
 
 
-def test_a_mask_is_not_sent_as_a_value(serve: Serve) -> None:
-    shop = {"id": SHOP, "name": "shop", "settings": {"hook": {"secret": "first-0123456789", "url": "a", "retries": 3}}}
+def test_only_the_part_is_sent_and_no_mask(serve: Serve) -> None:
+    """As in https://github.com/kislerdm/terraform-provider-neon/issues/223, where a part is refused even unchanged"""
+    parts = {"hook": {"secret": "first-0123456789", "url": "a", "retries": 3}, "maintenance_window": {"weekdays": [1]}}
+    shop = {"id": SHOP, "name": "shop", "settings": parts}
     service = serve(*[reply({"project": shop})] * 2, reply({"message": "no"}, status=422))
     failing(service.client, module="project", project=None, name=None, id=SHOP, settings={"hook": {"url": "b"}})
     [body] = [each.json for each in service.requests if each.method == "PATCH"]
