@@ -63,10 +63,11 @@ class Application:
         self.app = app
         self._run = run
 
-    def call(self, method: str, path: str, key: str, body: Any = None) -> Answer:
+    def call(self, method: str, target: str, key: str, body: Any = None, **headers: str) -> Answer:
         """The response to a request with this key and JSON body. Raises ConnectionError if a fault closes the connection."""
-        headers = [(b"authorization", f"Bearer {key}".encode()), (b"content-type", b"application/json")]
-        return self.send(method, path, headers, b"" if body is None else json.dumps(body).encode())
+        headers = {"authorization": f"Bearer {key}", "content-type": "application/json", **headers}
+        fields = [(name.encode(), value.encode()) for name, value in headers.items()]
+        return self.send(method, target, fields, b"" if body is None else json.dumps(body).encode())
 
     def send(self, method: str, target: str, headers: Headers, body: bytes) -> Answer:
         """The response to a request. Raises ConnectionError if a fault closes the connection."""

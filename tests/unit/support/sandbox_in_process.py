@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -17,11 +16,8 @@ from requests.structures import CaseInsensitiveDict
 
 from ansible_collections.clouddb.control.plugins.module_utils._http import attempt, transport
 from ansible_collections.clouddb.control.plugins.module_utils._http.attempt import AttemptError
-from ansible_collections.clouddb.control.plugins.module_utils._http.connection import Connection
-from ansible_collections.clouddb.control.plugins.module_utils._http.message import Request
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import (
     BASE_PATH,
-    Answer,
     Application,
     Sandbox,
     application_in_memory,
@@ -46,26 +42,12 @@ def run_attempt(application: Application, work: partial[Any], seconds: float) ->
         return response
     if seconds <= 0:
         raise AttemptError(None, was_sent=False)
+    query = urlencode({name: value for name, value in (request.query or {}).items() if value is not None}, doseq=True)
+    headers = {"user-agent": "clouddb.control/unit", "x-request-id": request.request_id}
     try:
-        answer = exchange(application, connection, request)
+        target = f"{BASE_PATH}{request.path}?{query}"
+        answer = application.call(request.method, target, connection.api_key, request.body, **headers)
     except ConnectionError as error:
         raise AttemptError(requests.ConnectionError(error), was_sent=True) from None
-    headers = {name.decode(): value.decode("latin-1") for name, value in answer.headers}
-    return answer.status, CaseInsensitiveDict(headers), answer.content
-
-
-def exchange(application: Application, connection: Connection, request: Request) -> Answer:
-    """The sandbox's response. Raises ConnectionError."""
-    query = urlencode({name: value for name, value in (request.query or {}).items() if value is not None}, doseq=True)
-    headers = {
-        "authorization": f"Bearer {connection.api_key}",
-        "content-type": "application/json",
-        "user-agent": "clouddb.control/unit",
-        "x-request-id": request.request_id,
-    }
-    return application.send(
-        request.method,
-        f"{BASE_PATH}{request.path}?{query}",
-        [(name.encode(), value.encode()) for name, value in headers.items()],
-        b"" if request.body is None else json.dumps(request.body).encode(),
-    )
+    received = {name.decode(): value.decode("latin-1") for name, value in answer.headers}
+    return answer.status, CaseInsensitiveDict(received), answer.content

@@ -110,16 +110,6 @@ def test_a_project_is_selected_by_name_or_id(sandbox: Sandbox, client: Client, n
     assert list(dict.fromkeys(sandbox.sent())) == [lookup, f"GET /projects/{SHOP}/operations/quick"]
 
 
-def test_looking_up_the_project_takes_no_longer_than_timeout(
-    sandbox: Sandbox, client: Client, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(operation_wait, "LAST_POLL_SECONDS", 1.0)
-    sandbox.fault("status", path="/projects", status=503, retry_after=20, times=None)
-    with pytest.raises(StatusError):
-        task(client, project="shop", timeout=50.0)
-    assert clock.elapsed <= 51
-
-
 @pytest.mark.parametrize(
     "options", [{"operations": []}, {"project_id": SHOP, "operation_id": []}], ids=["operations", "operation_id"]
 )

@@ -132,7 +132,7 @@ def test_recorded_shapes(
     assert SECRET not in json.dumps(result)
 
 
-def with_each(*answers: str) -> Any:
+def with_each(*answers: str) -> pytest.MarkDecorator:
     """Each module with each of these answers; for each change, one in three."""
     rows = product(answers, EACH_MODULE)
     return pytest.mark.parametrize(
