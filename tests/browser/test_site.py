@@ -213,6 +213,19 @@ def test_contents_are_not_repeated_beside_the_menu(browser: Page, pages: list[Pa
         assert browser.evaluate(is_shown) is shown
 
 
+def test_the_menu_shows_the_current_page(browser: Page, pages: list[Path]) -> None:
+    """The theme scrolls the menu to its entry, which the search would cover."""
+    tops = """
+    ['.wy-menu a.current', '.wy-side-nav-search'].map(each => document.querySelector(each).getBoundingClientRect())
+      .map((each, index) => index ? each.bottom : each.top)
+    """
+    browser.emulate(1280)
+    for name in ("continuous_integration.html", "branch_module.html", "troubleshooting.html"):
+        browser.open(named(pages, name))
+        entry, search = browser.evaluate(tops)
+        assert search <= entry < 900, name
+
+
 # Tables that a phone shows only after scrolling.
 WIDE_TABLES = """
 [...document.querySelectorAll('[role=main] table')].filter(table => table.getBoundingClientRect().right > innerWidth)
