@@ -12,7 +12,7 @@ import pytest
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._options import NOT_CREATED_ID
-from ansible_collections.clouddb.control.tests.unit.support.resource_task import MODULES, SHOP
+from ansible_collections.clouddb.control.tests.unit.support.resource_task import MODULES, SHOP, failing
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
 NAMES = {
@@ -95,3 +95,10 @@ def test_a_branch_that_does_not_exist_is_an_error_except_in_check_mode(client: C
         task(client, module, branch="dve")
     for branch in ("dve", NOT_CREATED_ID):
         assert task(client, module, True, branch=branch)[NAMES[module]] == []
+
+
+def test_a_name_that_looks_like_an_id(sandbox: Sandbox, client: Client) -> None:
+    options = {"module": "database_info", "project": "calm-lake-12345678"}
+    assert failing(client, **options) == {"kind": "not_found", "option": "project"}
+    sandbox.api("POST", "/projects", {"project": {"name": options["project"], "branch": {"database_name": "own"}}})
+    assert [each["name"] for each in task(client, **options)["databases"]] == ["own"]

@@ -281,8 +281,11 @@ def test_a_backup_schedule_has_a_time(item: dict[str, Any]) -> None:
 
 def test_the_diff_of_a_new_project_has_its_first_branch(client: Client) -> None:
     for check_mode in (True, False):
-        created = task(client, check_mode=check_mode, **STORE, branch_name="production", database_name="orders")
-        assert created["diff"]["after"]["branch"] == {"name": "production", "database_name": "orders"}
+        empty = dict.fromkeys(("min_cu", "max_cu", "suspend_timeout"))
+        first = {"branch_name": "production", "database_name": "orders"}
+        created = task(client, check_mode=check_mode, **STORE, **first, default_compute=empty)
+        branch_ = {"name": "production", "database_name": "orders"}
+        assert created["diff"]["after"] == {"name": "store", "branch": branch_}
 
 
 def test_fields_of_a_compute(sandbox: Sandbox, client: Client) -> None:
