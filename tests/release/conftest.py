@@ -73,7 +73,7 @@ def released(tmp_path_factory: pytest.TempPathFactory) -> Repository:
     version = yaml.safe_load((path / "galaxy.yml").read_text(encoding="utf-8"))["version"]
     for name in ("galaxy.yml", "plugins/module_utils/_http/session.py"):
         repository.replace(name, version, VERSION)
-    (path / "changelogs" / "fragments" / f"{VERSION}.yml").write_text(FRAGMENT, encoding="utf-8")
+    (path / "changelogs" / "fragments" / "summary.yml").write_text(FRAGMENT, encoding="utf-8")
     run("antsibull-changelog", "release", "--date", DATE, cwd=path)
     repository.commit()
     repository.tag()
