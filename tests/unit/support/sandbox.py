@@ -186,8 +186,10 @@ def application_in_memory(**seed: Any) -> Iterator[Application]:
     with mock.patch.object(sqlite3, "connect", copy):
         app = create_app(Settings(Path(":memory:"), API_KEY, seed, speed=0))
     app.state.server = SimpleNamespace(server_state=SimpleNamespace(connections=()))
-    yield Application(app, run_to_end)
-    app.state.sandbox.store.close()
+    try:
+        yield Application(app, run_to_end)
+    finally:
+        app.state.sandbox.store.close()
 
 
 @contextmanager
