@@ -12,7 +12,8 @@ version_added: 3.0.0
 description:
   - Takes a snapshot of a root branch, which stays when the history of the branch is gone, changes when it expires, or deletes it.
   - A snapshot of this name that exists is kept, whatever branch it is of. The service does not show whether it is complete, so if the task fails
-    because an operation has failed, delete the snapshot before you run the task again. A name that says when or before what it was taken makes a new one each time.
+    because an operation has failed, delete the snapshot before you run the task again. A name that says when or before what it was taken makes a new
+    one each time.
   - If several hosts take a snapshot of one name at the same time, the first one stays. The other hosts delete theirs, and report C(ok) with a warning.
   - M(clouddb.control.branch_restore) restores a snapshot, and O(clouddb.control.branch#module:backup_schedule) has the service take them regularly.
 author: clouddb.control contributors (@clouddb)
