@@ -54,13 +54,14 @@ def metrics(tmp_path: Path) -> Path:
 def role(tmp_path: Path, metrics: Path) -> Iterator[Role]:
     """Runs the role with an account in a sandbox; returns the output."""
     with running_sandbox(tmp_path, **SEED) as service:
-        # Hourly from noon: the page shows dates, so it is another one after midnight.
-        tomorrow = datetime.now(timezone.utc).date() + timedelta(days=1)
-        hours = itertools.count(12)
+        # Hourly from a day after the seed: the page shows ages in days. It shows dates, too, so no run is before midnight.
+        start = datetime.now(timezone.utc) + timedelta(days=1, minutes=5)
+        start += timedelta(hours=24 - start.hour if start.hour >= 18 else 0)
+        times = (start + timedelta(hours=hour) for hour in itertools.count())
 
         def run(*options: str, succeeds: bool = True, **variables: Any) -> str:
             defaults = {
-                "account_report_now": f"{tomorrow}T{next(hours)}:00:00Z",
+                "account_report_now": f"{next(times):%Y-%m-%dT%H:%M:00Z}",
                 "account_report_dest": str(tmp_path / "report.html"),
                 "account_report_metrics_dest": str(metrics),
             }
