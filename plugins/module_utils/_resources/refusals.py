@@ -8,8 +8,9 @@ something has a remedy: in check mode, that is a warning.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
+from functools import cache
 from typing import Any
 
 from .._errors import ClouddbError, InvalidOption
@@ -22,6 +23,8 @@ from .._untrusted import displayable
 from .goal import Find, Goal, Refusal, ResourceRequest
 from .kinds import SCHEMA_ONLY
 from .state import ABSENT, DELETING, Resource, label_of, own_state
+
+Branches = Callable[[], Sequence[Resource]]
 
 
 def refusal_of(client: Client, goal: Goal, request: ResourceRequest, found: Resource | None) -> Refusal | None:
@@ -37,21 +40,17 @@ def refusal_of(client: Client, goal: Goal, request: ResourceRequest, found: Reso
 
 def refusal_of_branch(client: Client, find: Find, request: ResourceRequest, found: Resource | None) -> Refusal | None:
     """Why a branch cannot be created, changed, made the default branch or deleted."""
-    fields = request.fields(found or {})
+    fields, present = request.fields(found or {}), _present(client, find)
     after = {**(found or {}), **fields}
     if request.method == "DELETE":
-        return _refusal_to_delete(client, find, found)
+        return _refusal_to_delete(present, found)
     parent_id = fields.get("parent_id") if found is None else None
-    if parent_id and (refusal := _refusal_of_parent(client, find, parent_id)):
+    if parent_id and (refusal := _refusal_of_parent(present, parent_id)):
         return refusal
     if found is None and "parent_timestamp" in fields:
-        parents = (
-            each
-            for each in _present(client, find)
-            if each.get("id") == parent_id or (not parent_id and each.get("default"))
-        )
+        parents = (each for each in present() if each.get("id") == parent_id or (not parent_id and each.get("default")))
         return _refusal_of_time(client, find, "from_timestamp", fields["parent_timestamp"], parents)
-    if found and (others := _named(client, find, fields.get("name"), found)):
+    if found and (others := _named(present, fields.get("name"), found)):
         problem = f"there is another branch of this name, {label_of(others[0])}. Set another name, or rename or delete this branch"
         return Refusal(InvalidOption("new_name", problem))
     if not after.get("expires_at") or not {"expires_at", "protected", "default"} & fields.keys():
@@ -65,24 +64,24 @@ def refusal_of_branch(client: Client, find: Find, request: ResourceRequest, foun
             return Refusal(
                 InvalidOption("expires_at", f"branch {name} is {state}, so it cannot expire. Omit expires_at")
             )
-    children = _children(client, find, found) if "expires_at" in fields else []
+    children = _children(present, found) if "expires_at" in fields else []
     problem = f"branch {name} cannot expire, because other branches were created from it: {', '.join(children)}"
     return Refusal(InvalidOption("expires_at", problem), "deletes them") if children else None
 
 
-def _refusal_of_parent(client: Client, find: Find, parent_id: Any) -> Refusal | None:
-    parents = [branch for branch in _present(client, find) if branch.get("id") == parent_id]
+def _refusal_of_parent(present: Branches, parent_id: Any) -> Refusal | None:
+    parents = [branch for branch in present() if branch.get("id") == parent_id]
     if not parents or not parents[0].get("expires_at"):
         return None
     name = _name_of(parents[0])
     return Refusal(InvalidOption("parent", f"branch {name} expires, so no branch can be created from it"))
 
 
-def _refusal_to_delete(client: Client, find: Find, found: Resource | None) -> Refusal | None:
+def _refusal_to_delete(present: Branches, found: Resource | None) -> Refusal | None:
     if found is None:
         return None
     reason, remedy = reason_to_keep(found), ""
-    if not reason and (children := _children(client, find, found)):
+    if not reason and (children := _children(present, found)):
         reason = f"other branches were created from it. Delete these first: {', '.join(children)}."
         remedy = "deletes them"
     problem = f"Branch {_name_of(found)} cannot be deleted: {reason}"
@@ -91,7 +90,7 @@ def _refusal_to_delete(client: Client, find: Find, found: Resource | None) -> Re
 
 def refusal_of_restore(client: Client, find: Find, request: ResourceRequest, found: Resource | None) -> Refusal | None:
     """Why a branch cannot be restored from this source, or not without another name for its present state."""
-    fields, own_id = request.body or {}, (found or find.match)["id"]
+    fields, own_id, present = request.body or {}, (found or find.match)["id"], _present(client, find)
     if request.action and request.action.successor:
         return None
     kept_as = fields.get("preserve_under_name")
@@ -106,16 +105,16 @@ def refusal_of_restore(client: Client, find: Find, request: ResourceRequest, fou
         return Refusal(InvalidOption("source", problem))
     if is_own and not kept_as:
         return Refusal(InvalidOption("preserve_as", "is required to restore a branch from its own history"))
-    if _named(client, find, kept_as):
+    if _named(present, kept_as):
         problem = (
             f"there is a branch {displayable(kept_as, 100)} already. Set another name, or delete or rename this branch"
         )
         return Refusal(InvalidOption("preserve_as", problem))
     if time := fields.get("source_timestamp"):
-        sources = (each for each in _present(client, find) if each.get("id") == fields.get("source_branch_id"))
+        sources = (each for each in present() if each.get("id") == fields.get("source_branch_id"))
         if refusal := _refusal_of_time(client, find, "timestamp", time, sources):
             return refusal
-    children = [] if kept_as else _children(client, find, {"id": own_id})
+    children = [] if kept_as else _children(present, {"id": own_id})
     problem = f"is required, because other branches were created from this one: {', '.join(children)}"
     return Refusal(InvalidOption("preserve_as", problem), "deletes them") if children else None
 
@@ -223,7 +222,7 @@ def _refusal_of_child(branch: Mapping[str, Any], option: str, what: str) -> Refu
 def refusal_of_recovery(client: Client, find: Find, request: ResourceRequest, found: Resource | None) -> Refusal | None:
     """Why a deleted branch cannot be recovered: its parent is deleted as well."""
     parent_id = (found or {}).get("parent_id")
-    if not parent_id or any(branch.get("id") == parent_id for branch in _present(client, find)):
+    if not parent_id or any(branch.get("id") == parent_id for branch in _present(client, find)()):
         return None
     problem = f"Branch {_name_of(found or {})} cannot be recovered: its parent {displayable(parent_id, 100)} is deleted. Recover that first."
     return Refusal(ClouddbError("refused", problem), "recovers it")
@@ -238,24 +237,29 @@ def reason_to_keep(branch: Mapping[str, Any]) -> str:
     return ""
 
 
-def _present(client: Client, find: Find) -> list[Resource]:
-    """The branches that are not being deleted."""
-    listed = list_resources(client, find.segments, find.field).items
-    return [branch for branch in listed if own_state(branch) not in (ABSENT, DELETING)]
+def _present(client: Client, find: Find) -> Branches:
+    """The branches that are not being deleted, which are listed once, when they are needed first."""
+
+    @cache
+    def present() -> list[Resource]:
+        listed = list_resources(client, find.segments, find.field).items
+        return [branch for branch in listed if own_state(branch) not in (ABSENT, DELETING)]
+
+    return present
 
 
-def _named(client: Client, find: Find, name: Any, found: Resource | None = None) -> list[Resource]:
+def _named(present: Branches, name: Any, found: Resource | None = None) -> list[Resource]:
     """The other branches that have this name."""
     if not name or name == (found or {}).get("name"):
         return []
     own_id = (found or {}).get("id")
-    return [each for each in _present(client, find) if each.get("name") == name and each.get("id") != own_id]
+    return [each for each in present() if each.get("name") == name and each.get("id") != own_id]
 
 
-def _children(client: Client, find: Find, found: Resource | None) -> list[str]:
+def _children(present: Branches, found: Resource | None) -> list[str]:
     """The names of the first branches that were created from this one."""
     own_id = (found or {}).get("id")
-    children = [_name_of(each) for each in _present(client, find) if own_id and each.get("parent_id") == own_id]
+    children = [_name_of(each) for each in present() if own_id and each.get("parent_id") == own_id]
     return children[:MAX_NAMED]
 
 

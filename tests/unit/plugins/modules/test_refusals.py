@@ -15,7 +15,7 @@ import clouddb_sandbox
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._http.errors import StatusError
-from ansible_collections.clouddb.control.tests.unit.support.resource_task import SHOP, task, writes
+from ansible_collections.clouddb.control.tests.unit.support.resource_task import SHOP, failing, task, writes
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
 # Of resources with a module.
@@ -139,8 +139,9 @@ def test_check_mode_foresees_what_the_service_refuses(sandbox: Sandbox, client: 
     for options in foreseen.earlier:
         task(client, **options)
         sandbox.advance(60)
-    ids = [each["id"] for each in sandbox.api("GET", f"/projects/{SHOP}/branches")["branches"] if each["name"] == "dev"]
-    options = {name: ids[0] if value == OWN_ID else value for name, value in foreseen.options.items()}
+    options = {
+        name: branch_id(sandbox, "dev") if value == OWN_ID else value for name, value in foreseen.options.items()
+    }
     sent = len(writes(sandbox))
     if foreseen.warns:
         [warning] = task(client, check_mode=True, **options)["warnings"]
@@ -162,3 +163,36 @@ def test_check_mode_foresees_what_the_service_refuses(sandbox: Sandbox, client: 
 def test_only_a_protected_branch_keeps_a_project(client: Client) -> None:
     planned = task(client, "project", check_mode=True, name="shop", state="absent")
     assert (planned["changed"], planned["warnings"]) == (True, [])
+
+
+def test_a_refusal_lists_the_branches_once(sandbox: Sandbox, client: Client) -> None:
+    task(client, **DEV)
+    sandbox.advance(60)
+    before = len(sandbox.requests())
+    task(client, check_mode=True, **RESTORE, timestamp="10s", preserve_as="dev-before")
+    lists = [each["query"] for each in sandbox.requests()[before:] if each["path"].endswith("/branches")]
+    assert len([query for query in lists if "search" not in query]) == 1
+
+
+def test_the_history_is_that_of_the_parent_or_the_source(sandbox: Sandbox, client: Client) -> None:
+    sandbox.advance(3600)
+    task(client, **DEV)
+    sandbox.advance(60)
+    kid = {"module": "branch", "name": "kid", "from_timestamp": "10m"}
+    assert failing(client, check_mode=True, **kid, parent="dev")["option"] == "from_timestamp"
+    restore = {**RESTORE, "timestamp": "10m", "preserve_as": "kept"}
+    assert failing(client, check_mode=True, **restore, source=branch_id(sandbox, "dev"))["option"] == "timestamp"
+    assert task(client, check_mode=True, **kid, parent="main")["changed"]
+    assert task(client, check_mode=True, **restore, source="main")["changed"]
+    task(client, "project", name="shop", history_retention=0)
+    assert failing(client, check_mode=True, **kid, parent="main")["option"] == "from_timestamp"
+
+
+def test_a_parent_that_an_earlier_task_would_create_has_no_history_yet(client: Client) -> None:
+    planned = task(client, check_mode=True, **{**KID, "parent": "later"}, from_timestamp="1h")
+    assert (planned["changed"], len(planned["warnings"])) == (True, 1)
+
+
+def branch_id(sandbox: Sandbox, name: str) -> str:
+    branches = sandbox.api("GET", f"/projects/{SHOP}/branches")["branches"]
+    return next(str(each["id"]) for each in branches if each["name"] == name)
