@@ -88,7 +88,8 @@ class Engine:
             is_own = task.sent == CREATE and bool(self._goal.kind and self._goal.kind.creation)
             failed = [each for each in failure.result["operations"] if each["status"] in FAILED]
             if known and any(is_own or is_failed_creation(each, known) for each in failed):
-                left = f"This creation left {label_of(known)}, which is not usable. Delete it, then run the task again."
+                advice = "Make another branch the default, delete it" if known.get("default") else "Delete it"
+                left = f"This creation left {label_of(known)}, which is not usable. {advice}, then run the task again."
                 failure.add(after=left)
             raise
         except ClouddbError as error:

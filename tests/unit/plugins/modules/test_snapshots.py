@@ -91,6 +91,13 @@ def test_a_snapshot_that_failed_is_to_be_deleted_and_not_its_branch(sandbox: San
     assert task(client, module="branch", name="main", protected=True)["changed"] is True
 
 
+def test_a_default_branch_that_failed_is_to_be_replaced(sandbox: Sandbox, client: Client) -> None:
+    task(client, **NIGHTLY)
+    sandbox.plan((0, "running"), (1, "failed"), action="create_branch")
+    with pytest.raises(ClouddbError, match="not usable. Make another branch the default, delete it, then"):
+        task(client, **RESTORE)
+
+
 def test_a_snapshot_that_takes_long_may_be_usable(sandbox: Sandbox, client: Client) -> None:
     sandbox.plan((0, "running"), action="create_branch")
     with pytest.raises(ClouddbError) as error:
