@@ -85,12 +85,6 @@ def test_a_setting_that_differs_is_changed(
     assert writes(sandbox) == [f"POST {COMPUTES}", f"PATCH {COMPUTES}/{compute['id']}"]
 
 
-def test_a_suspend_timeout_is_whole_seconds(sandbox: Sandbox, client: Client) -> None:
-    for value in ("0.5s", 1.5, "-2", "never", True):
-        failure = failing(client, **DEV, suspend_timeout=value)
-        assert (failure, writes(sandbox)) == ({"kind": "invalid_option", "option": "suspend_timeout"}, [])
-
-
 @pytest.mark.parametrize("option", ["min_cu", "max_cu", "suspend_timeout"])
 def test_settings_are_for_the_state_present(sandbox: Sandbox, client: Client, option: str) -> None:
     for state in ("started", "suspended", "restarted", "absent"):

@@ -175,10 +175,7 @@ def test_a_parent_that_is_not_found_yet(sandbox: Sandbox, client: Client) -> Non
     assert run(client, branch, child)["changed"] is True
 
 
-DELETIONS = [
-    (branch, {"project": SHOP, "name": "dev", "state": "absent"}),
-    (project, {"id": SHOP, "state": "absent"}),
-]
+DELETIONS = [(branch, {"project": SHOP, "name": "dev", "state": "absent"}), (project, {"id": SHOP, "state": "absent"})]
 
 
 @pytest.mark.parametrize("shape", ["no operations", "empty bodies"])
