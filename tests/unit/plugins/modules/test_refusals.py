@@ -27,46 +27,53 @@ FILES = [
 REFUSED = {409, 412, 422}
 
 DEV = {"module": "branch", "name": "dev"}
+PROTECTED, EXPIRING, DELETED = {**DEV, "protected": True}, {**DEV, "expires_at": "7d"}, {**DEV, "state": "absent"}
 KID = {**DEV, "name": "kid", "parent": "dev"}
 COMPUTE = {"module": "compute", "branch": "dev"}
 RESTORE = {"module": "branch_restore", "name": "dev"}
 USER = {"module": "database_user", "branch": "dev", "name": "app"}
 DATABASE = {"module": "database", "branch": "dev", "name": "orders", "owner": "app"}
+SCHEDULED = {**DEV, "backup_schedule": [{"frequency": "daily", "hour": 3}]}
+OF_OLD = {**RESTORE, "timestamp": "400d", "source": "main", "preserve_as": "old"}
+NO_SHOP = {"module": "project", "name": "shop", "state": "absent"}
 OWN_ID = "ID"  # the id of dev
 
 
 class Foreseen(NamedTuple):
-    """A task that is refused after others, and the kind of the failure or its option; C(warns) if an earlier task may help."""
+    """A task that is refused after others: the kind of the failure or its option, what an earlier task may do, the message's start."""
 
     earlier: list[dict[str, Any]]
     options: dict[str, Any]
     failure: str
-    warns: bool = False
+    remedy: str = ""
+    text: str = ""
 
 
 # By the message of the sandbox, with its values as {}.
 FORESEEN: dict[str, Foreseen] = {
-    "branch {} cannot have children: it expires at {}": Foreseen([{**DEV, "expires_at": "7d"}], KID, "parent"),
-    "branch {} cannot expire: it has children": Foreseen([DEV, KID], {**DEV, "expires_at": "7d"}, "expires_at", True),
+    "branch {} cannot have children: it expires at {}": Foreseen([EXPIRING], KID, "parent"),
+    "branch {} cannot expire: it has children": Foreseen([DEV, KID], EXPIRING, "expires_at", "deletes them"),
     "branch {} cannot expire: it is protected or the project's default branch": Foreseen(
-        [{**DEV, "protected": True}], {**DEV, "expires_at": "7d"}, "expires_at"
+        [PROTECTED], EXPIRING, "expires_at"
     ),
     "branch {} cannot be the default branch: it expires at {}": Foreseen(
-        [{**DEV, "expires_at": "7d"}], {**DEV, "default": True}, "default"
+        [EXPIRING], {**DEV, "default": True}, "default"
     ),
     "cannot delete branch {}: it is protected": Foreseen(
-        [{**DEV, "protected": True}], {**DEV, "state": "absent"}, "refused"
+        [PROTECTED], DELETED, "refused", text="Branch dev cannot be deleted: it is protected"
     ),
     "cannot delete branch {}: it is the project's default branch": Foreseen(
-        [], {**DEV, "name": "main", "state": "absent"}, "refused"
+        [], {**DELETED, "name": "main"}, "refused", text="Branch main cannot be deleted: it is the default"
     ),
     "cannot delete branch {}: it has children; delete {} first": Foreseen(
-        [DEV, KID], {**DEV, "state": "absent"}, "refused", True
+        [DEV, KID],
+        DELETED,
+        "refused",
+        "deletes them",
+        "Branch dev cannot be deleted: other branches were created from it. Delete these first: kid.",
     ),
-    "branch {} cannot be restored: it is protected": Foreseen([{**DEV, "protected": True}], RESTORE, "refused"),
-    "the history of branch {} does not contain {}": Foreseen(
-        [DEV], {**RESTORE, "timestamp": "400d", "source": "main", "preserve_as": "old"}, "timestamp"
-    ),
+    "branch {} cannot be restored: it is protected": Foreseen([PROTECTED], RESTORE, "refused"),
+    "the history of branch {} does not contain {}": Foreseen([DEV], OF_OLD, "timestamp"),
     "source_timestamp or source_lsn is required: the branch is its own source": Foreseen(
         [DEV], {**RESTORE, "source": OWN_ID}, "source"
     ),
@@ -78,21 +85,16 @@ FORESEEN: dict[str, Foreseen] = {
         [DEV], {**COMPUTE, "min_cu": 4, "max_cu": 1}, "min_cu"
     ),
     "endpoint {} cannot be deleted: its branch is protected": Foreseen(
-        [{**DEV, "protected": True}], {**COMPUTE, "state": "absent"}, "refused"
+        [PROTECTED], {**COMPUTE, "state": "absent"}, "refused"
     ),
-    "cannot delete role {}: it owns {}": Foreseen([DEV, USER, DATABASE], {**USER, "state": "absent"}, "refused", True),
+    "cannot delete role {}: it owns {}": Foreseen(
+        [DEV, USER, DATABASE], {**USER, "state": "absent"}, "refused", "does so"
+    ),
     "branch {} cannot be recovered before its parent {}": Foreseen(
-        [DEV, KID, {**KID, "state": "absent"}, {**DEV, "state": "absent"}],
-        {**KID, "state": "recovered"},
-        "refused",
-        True,
+        [DEV, KID, {**KID, "state": "absent"}, DELETED], {**KID, "state": "recovered"}, "refused", "recovers it"
     ),
-    "branch {} cannot have {}: it is not a root branch": Foreseen(
-        [DEV], {**DEV, "backup_schedule": [{"frequency": "daily", "hour": 3}]}, "backup_schedule"
-    ),
-    "project {} cannot be deleted: it has a protected branch": Foreseen(
-        [{**DEV, "protected": True}], {"module": "project", "name": "shop", "state": "absent"}, "refused", True
-    ),
+    "branch {} cannot have {}: it is not a root branch": Foreseen([DEV], SCHEDULED, "backup_schedule"),
+    "project {} cannot be deleted: it has a protected branch": Foreseen([PROTECTED], NO_SHOP, "refused", "does so"),
 }
 IN_OPTIONS = "the module itself refuses these values, before any request"
 UNSHOWN = {
@@ -135,25 +137,31 @@ def test_each_refusal_of_the_sandbox_is_foreseen_or_has_a_reason() -> None:
 
 @pytest.mark.parametrize("message", FORESEEN)
 def test_check_mode_foresees_what_the_service_refuses(sandbox: Sandbox, client: Client, message: str) -> None:
-    foreseen = FORESEEN[message]
-    for options in foreseen.earlier:
-        task(client, **options)
+    """With the message of the run, or as a warning if an earlier task may solve the problem.
+
+    As in https://github.com/ansible/ansible/issues/23981
+    """
+    earlier, options, failure, remedy, text = FORESEEN[message]
+    for each in earlier:
+        task(client, **each)
         sandbox.advance(60)
-    options = {
-        name: branch_id(sandbox, "dev") if value == OWN_ID else value for name, value in foreseen.options.items()
-    }
+    options = {name: branch_id(sandbox, "dev") if value == OWN_ID else value for name, value in options.items()}
     sent = len(writes(sandbox))
-    if foreseen.warns:
-        [warning] = task(client, check_mode=True, **options)["warnings"]
-        assert warning.endswith("this task will fail.")
+    if remedy:
+        planned = task(client, check_mode=True, **options)
+        [foreseen] = planned["warnings"]
+        assert planned["changed"] is True
     else:
-        with pytest.raises(ClouddbError) as planned:
+        with pytest.raises(ClouddbError) as refusal:
             task(client, check_mode=True, **options)
-        assert (planned.value.details.get("option") or planned.value.kind) == foreseen.failure
+        foreseen = str(refusal.value)
+        assert (refusal.value.details.get("option") or refusal.value.kind) == failure
     assert len(writes(sandbox)) == sent
     with pytest.raises(ClouddbError) as error:
         task(client, **options)
-    assert (error.value.details.get("option") or error.value.kind) == foreseen.failure
+    assert (error.value.details.get("option") or error.value.kind) == failure
+    assert foreseen == f"{error.value}{f' Unless an earlier task {remedy}, this task will fail.' if remedy else ''}"
+    assert str(error.value).startswith(text)
     refused = error.value.__cause__
     assert isinstance(refused, StatusError)
     assert {**refused.details, **error.value.details} == error.value.details

@@ -74,6 +74,88 @@ def after_first(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], Any]]
     return arrange
 
 
+class TestSelection:
+    @pytest.fixture
+    def branches(self, sandbox: Sandbox) -> dict[str, str]:
+        """The ids of branches that are 10 days old, except for the one of today, and a child of one of them."""
+        created = {
+            name: create(sandbox, name, protected=name == "pr-2") for name in ("pr-1", "pr-2", "pr-3", "x", "pr-4")
+        }
+        create(sandbox, "child", parent_id=created["pr-4"])
+        sandbox.advance(10 * 86400)
+        return {**created, "pr-5": create(sandbox, "pr-5")}
+
+    def test_old_branches_that_match_are_deleted(self, sandbox: Sandbox, client: Client, branches: Any) -> None:
+        planned = task(client, check_mode=True, **ALL_OLD)
+        assert writes(sandbox) == []
+        result = task(client, **ALL_OLD)
+        assert sorted(names(result)) == ["pr-1", "pr-3"]
+        assert (result["changed"], len(result["warnings"])) == (True, 1)
+        assert [planned[name] == result[name] for name in ("branches", "warnings", "diff")] == [True] * 3
+        assert listed(sandbox) == ["main", "pr-2", "x", "pr-4", "child", "pr-5"]
+        assert task(client, **ALL_OLD)["changed"] is False
+
+    @pytest.mark.parametrize("check_mode", [False, True])
+    def test_a_pattern_that_matches_nothing_warns(self, client: Client, branches: Any, check_mode: bool) -> None:
+        """As in https://github.com/sindresorhus/del/issues/70"""
+        for pattern, warnings in (("pr-[0-9][0-9]", 1), ("pr-5", 0)):
+            result = task(client, check_mode=check_mode, **{**ALL_OLD, "name_pattern": pattern})
+            assert (result["changed"], len(result["warnings"])) == (False, warnings)
+
+    def test_not_more_than_max_deletions_are_deleted(self, client: Client, branches: dict[str, str]) -> None:
+        result = task(client, **ALL_OLD, max_deletions=1)
+        assert [each["id"] for each in result["branches"]] == [branches["pr-3"]]
+        assert len(result["warnings"]) == 2
+
+
+def test_the_default_branch_stays_even_if_it_has_no_children(sandbox: Sandbox, client: Client) -> None:
+    sandbox.advance(10 * 86400)
+    assert task(client, **{**ALL_OLD, "name_pattern": "ma*"})["changed"] is False
+    assert (writes(sandbox), listed(sandbox)) == ([], ["main"])
+
+
+@pytest.mark.parametrize("created_at", ["0001-01-01T00:00:00Z", "1970-01-01T00:00:00Z", None])
+def test_a_branch_whose_age_is_not_known_stays(
+    sandbox: Sandbox, client: Client, ids: dict[str, str], created_at: Any
+) -> None:
+    branch = {"id": ids["pr-1"], "name": "pr-1", "created_at": created_at}
+    sandbox.fault("status", status=200, method="GET", path=BRANCHES, body={"branches": [branch]})
+    assert (task(client, **ALL_OLD)["changed"], writes(sandbox)) == (False, [])
+
+
+UNDATED = [
+    {"project": {"id": SHOP}},
+    {"branches": [{"id": "br-1", "name": "pr-1", "created_at": "2026-11-01T08:00:00Z"}]},
+    {"endpoints": []},
+]
+
+
+@pytest.mark.parametrize("check_mode", [False, True])
+@pytest.mark.parametrize(
+    "option, age, lists", [("older_than", "7d", 2), ("older_than", "30d", 2), ("unused_for", "1d", 3)]
+)
+def test_without_a_date_nothing_is_deleted_for_its_age(
+    serve: Serve, option: str, age: str, lists: int, check_mode: bool
+) -> None:
+    service = serve(*map(reply, UNDATED[:lists]))
+    options = {**ALL_OLD, "project": SHOP, option: age}
+    assert failing(service.client, check_mode=check_mode, **options) == {"kind": "unexpected_response"}
+
+
+def test_any_age_requires_no_date(serve: Serve) -> None:
+    service = serve(*map(reply, UNDATED[:2]))
+    assert names(task(service.client, check_mode=True, **ANY_AGE, project=SHOP)) == ["pr-1"]
+
+
+def test_a_deletion_that_takes_too_long_is_a_change(sandbox: Sandbox, client: Client) -> None:
+    body = {"branch": {"name": "pr-1"}, "endpoints": [{"type": "read_write"}]}
+    sandbox.api("POST", BRANCHES, body)
+    sandbox.advance(8 * 86400)
+    result = failed(client, **ALL_OLD, timeout=0)
+    assert (result["changed"], result["branches"], len(result["pending_ids"])) == (True, [], 1)
+    assert [each["id"] for each in result["operations"]] == result["pending_ids"]
+
+
 def test_a_parent_that_is_newer_than_its_child_goes_after_it(sandbox: Sandbox, client: Client) -> None:
     """As after a restore, in https://github.com/neondatabase/website/pull/2311"""
     for name in ("pr-21", "pr-22"):
@@ -270,19 +352,8 @@ class TestKeep:
     @pytest.mark.parametrize(
         "keep",
         [
-            "pr-1",
-            "",
-            '["pr-1"]',
-            {"pr-1": 1},
-            7,
-            True,
-            [1.5],
-            [None],
-            [""],
-            ["pr-1", " "],
-            [["pr-1"]],
-            [{"number": 1}],
-            ["pr-[1"],
+            *("pr-1", "", '["pr-1"]', {"pr-1": 1}, 7, True, [1.5], [None], [""], ["pr-1", " "], [["pr-1"]]),
+            *([{"number": 1}], ["pr-[1"]),
         ],
     )
     def test_anything_but_a_list_of_texts_deletes_nothing(
@@ -343,20 +414,19 @@ class TestUnusedFor:
         assert "pr-9" in names(task(client, check_mode=True, **options))
         assert "pr-9" not in names(task(client, check_mode=True, **options, older_than="7d"))
 
-    @pytest.mark.parametrize("check_mode", [True, False])
-    def test_without_a_date_nothing_is_deleted(self, serve: Serve, check_mode: bool) -> None:
-        branch = {"id": "br-1", "name": "pr-1", "created_at": "2026-11-01T08:00:00Z"}
-        replies = [{"project": {"id": SHOP}}, {"branches": [branch]}, {"endpoints": []}]
-        options = {**ALL_OLD, "project": SHOP, "unused_for": "1d", "check_mode": check_mode}
-        assert failing(serve(*map(reply, replies)).client, **options) == {"kind": "unexpected_response"}
-
     def test_computes_that_cannot_be_listed_delete_nothing(self, sandbox: Sandbox, client: Client, ids: Any) -> None:
         sandbox.fault("status", status=403, method="GET", path=f"/projects/{SHOP}/endpoints", times=None)
         assert failing(client, **ALL_OLD, unused_for="2d")["status"] == 403
         assert writes(sandbox) == []
 
 
-@pytest.mark.parametrize("option", ["keep", "unused_for", "older_than"])
-def test_options_of_the_sweep_require_a_pattern(client: Client, option: str) -> None:
-    options = {"module": "branch", "name": "pr-1", "state": "absent", option: []}
-    assert failing(client, **options) == {"kind": "invalid_option", "option": option}
+@pytest.mark.parametrize(
+    "options, option",
+    [
+        *(({"name": "pr-1", "state": "absent", option: []}, option) for option in ("keep", "unused_for", "older_than")),
+        ({"name_pattern": "pr-*"}, "name_pattern"),
+        *(({"name_pattern": pattern, "state": "absent"}, "name_pattern") for pattern in ("pr-[^1]", "pr-[1")),
+    ],
+)
+def test_only_a_pattern_deletes_several(client: Client, options: dict[str, Any], option: str) -> None:
+    assert failing(client, module="branch", **options) == {"kind": "invalid_option", "option": option}
