@@ -74,7 +74,7 @@ RECENT = {"created_after": "24h"}
         (project_info, 3_000, LIST, {"most": 100}, 3_000, 31),
         (project_info, 3_000, LIST, {"most": 100, "refuses": True}, 3_000, 33),
         (project_info, 1_000, LIST, {"most": 10, "refuses": True}, 1_000, 104),
-        (project_info, 30_000, BY_NAME, {"searches": False}, 1, 76),
+        (project_info, 3_000, {"name": "shop-2999"}, {"searches": False}, 1, 9),
         (project_info, 3_000, {"name": "blog"}, {"searches": False}, 0, 9),
         (operation_info, 1_000, {**RECENT, "workers": 1}, {}, 0, 1_004),
     ],
@@ -88,15 +88,21 @@ def test_requests(
     assert client.sent == most
 
 
-class TestLongHistory:
-    """A branch without operations of its own, in a project that has many others since its creation"""
+def shop(**fields: Any) -> dict[str, Any]:
+    return {"projects": [{"id": SHOP, "name": "shop", **fields}]}
 
-    @pytest.fixture
-    def seed(self) -> dict[str, Any]:
-        of_others = [{"action": "apply_config", "age": "3d", "branch_id": "br-other"}] * 1_150
-        return {"projects": [{"id": SHOP, "name": "shop", "age": "9d", "operations": of_others}]}
 
-    def test_it_is_read_no_further_than_it_helps(self, sandbox: Sandbox, client: Client) -> None:
-        sandbox.fault("page_limit", items=100, times=None)
-        assert task(client, "branch", check_mode=True, name="main")["changed"] is False
-        assert sandbox.sent().count(f"GET /projects/{SHOP}/operations") == 10
+# Others have many operations since the creation of the branch, or one a minute, those of a day in 15 of 20 pages.
+MANY = [{"action": "apply_config", "age": "3d", "branch_id": "br-other"}] * 1_150
+
+
+@pytest.mark.parametrize(
+    "seed, pages", [(shop(age="9d", operations=MANY), 10), (shop(age="90d", generate_operations=2_000), 15)]
+)
+def test_a_history_without_own_operations_is_read_no_further_than_it_helps(
+    sandbox: Sandbox, client: Client, pages: int
+) -> None:
+    sandbox.fault("page_limit", items=100, times=None)
+    sandbox.fault("rewrite", path="*/operations", times=None, set={"operations.*.branch_id": "br-other-12345678"})
+    assert task(client, "branch", check_mode=True, name="main")["changed"] is False
+    assert sandbox.sent().count(f"GET /projects/{SHOP}/operations") == pages

@@ -1,6 +1,8 @@
 # Copyright (c) clouddb.control contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the sandbox refuses about resources: check mode foresees it, or the reason why nothing that it reads shows it."""
+"""What the sandbox refuses about resources: check mode foresees it, or the reason why nothing that it reads shows it.
+
+Of the limits of the account's plan, the error says what frees room."""
 
 from __future__ import annotations
 
@@ -15,8 +17,10 @@ import clouddb_sandbox
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._http.errors import StatusError
+from ansible_collections.clouddb.control.plugins.module_utils._http.failures import AFTER_LIMITS
 from ansible_collections.clouddb.control.tests.unit.support.resource_task import SHOP, failing, task, writes
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
+from clouddb_sandbox.limits import COUNTED
 
 # Of resources with a module.
 FILES = [
@@ -78,7 +82,10 @@ FORESEEN: dict[str, Foreseen] = {
         [DEV], {**RESTORE, "source": OWN_ID}, "source"
     ),
     "preserve_under_name is required: the branch has children, or is its own source": Foreseen(
-        [DEV], {**RESTORE, "lsn": "0/1E8A5B0"}, "preserve_as"
+        [DEV],
+        {**RESTORE, "lsn": "0/1E8A5B0"},
+        "preserve_as",
+        text="preserve_as: is required to restore a branch from its own history.",
     ),
     "{} has a {} named {} already": Foreseen([DEV, {**DEV, "name": "demo"}], {**DEV, "new_name": "demo"}, "new_name"),
     "autoscaling_limit_min_cu must not exceed autoscaling_limit_max_cu": Foreseen(
@@ -204,3 +211,33 @@ def test_a_parent_that_an_earlier_task_would_create_has_no_history_yet(client: C
 def branch_id(sandbox: Sandbox, name: str) -> str:
     branches = sandbox.api("GET", f"/projects/{SHOP}/branches")["branches"]
     return next(str(each["id"]) for each in branches if each["name"] == name)
+
+
+# The task that exceeds each limit of the sandbox, and what its error names.
+OVER_LIMIT: dict[str, tuple[dict[str, Any], str]] = {
+    "projects": ({"module": "project", "name": "store"}, "with project and state: absent"),
+    "branches": (DEV, "with branch, name_pattern, older_than and state: absent"),
+    "root_branches": ({**DEV, "schema_only": True}, "without schema_only"),
+    "computes": (DEV, "compute: false"),
+    "snapshots": ({"module": "snapshot", "name": "nightly"}, "with snapshot and state: absent"),
+    "databases": ({**DATABASE, "branch": None, "owner": "clouddb_owner"}, "with database and state: absent"),
+    "users": ({**USER, "branch": None}, "with database_user and state: absent"),
+}
+
+
+@pytest.mark.parametrize("limit", COUNTED)
+def test_the_error_names_what_frees_room(sandbox: Sandbox, client: Client, limit: str) -> None:
+    options, advice = OVER_LIMIT[limit]
+    sandbox.control("PUT", "/limits", {limit: 0})
+    with pytest.raises(ClouddbError) as error:
+        task(client, **options)
+    assert f"{COUNTED[limit][0]} limit exceeded. " in str(error.value)
+    assert advice in str(error.value)
+    assert error.value.details["status"] == 422
+
+
+def test_each_published_code_has_advice() -> None:
+    """Those of the service's own list that a sweep or an option answers; the sandbox has no others."""
+    codes = {f"{kind.upper().replace(' ', '_')}_LIMIT_EXCEEDED" for kind, _counted in COUNTED.values()}
+    published = {"BRANCHES_PROTECTED_LIMIT_EXCEEDED", "ACTIVE_ENDPOINTS_LIMIT_EXCEEDED"}
+    assert AFTER_LIMITS.keys() == codes | published

@@ -13,6 +13,7 @@ import pytest
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._options import NOT_CREATED_ID
+from ansible_collections.clouddb.control.plugins.module_utils._timestamps import parse_timestamp
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
 from ansible_collections.clouddb.control.tests.unit.support.progress import Progress
 from ansible_collections.clouddb.control.tests.unit.support.resource_task import SHOP, failing, task, writes
@@ -65,13 +66,11 @@ def test_present_creates_once_and_absent_deletes_once(
     assert {each["status"] for each in created["operations"]} == {"finished"}
     again = task(client, **resource)
     assert (again["changed"], again[module]["name"]) == (False, name)
-    assert len(writes(sandbox)) == 1
-    gone = {**resource, "state": "absent"}
-    assert (task(client, check_mode=True, **gone)["changed"], name in listed(sandbox, module)) == (True, True)
-    deleted = task(client, **gone)
+    assert task(client, check_mode=True, **resource, state="absent")["changed"] is True
+    assert (len(writes(sandbox)), name in listed(sandbox, module)) == (1, True)
+    deleted, again = (task(client, **resource, state="absent") for _run in range(2))
     assert (deleted["changed"], deleted[module], name in listed(sandbox, module)) == (True, None, False)
-    assert task(client, **gone)["changed"] is False
-    assert len(writes(sandbox)) == 2
+    assert (again["changed"], len(writes(sandbox))) == (False, 2)
 
 
 @pytest.mark.parametrize(
@@ -116,15 +115,13 @@ class TestExpiration:
         sandbox.advance(60)
         assert failing(client, **PREVIEW, expires_at=created_at) == {"kind": "invalid_option", "option": "expires_at"}
 
-    @pytest.mark.parametrize("before", [{}, {"expires_at": None}])
-    def test_an_age_sets_a_time_once(self, sandbox: Sandbox, client: Client, before: dict[str, Any]) -> None:
-        if before:
+    @pytest.mark.parametrize("is_there", [False, True])
+    def test_an_age_sets_a_time_once(self, sandbox: Sandbox, client: Client, is_there: bool) -> None:
+        if is_there:
             task(client, **PREVIEW)
         wanted = {**PREVIEW, "expires_at": "7d"}
-        planned = task(client, check_mode=True, **wanted)
-        result = task(client, **wanted)
-        expires_at = datetime.fromisoformat(result["branch"]["expires_at"].replace("Z", "+00:00"))
-        now = datetime.fromisoformat(result["branch"]["created_at"].replace("Z", "+00:00"))
+        planned, result = (task(client, check_mode=mode, **wanted) for mode in (True, False))
+        expires_at, now = (parse_timestamp(result["branch"][name]) for name in ("expires_at", "created_at"))
         assert timedelta(days=7, minutes=-1) < expires_at - now < timedelta(days=7, minutes=1)
         assert (planned["changed"], result["changed"]) == (True, True)
         sandbox.advance(3600)
@@ -133,10 +130,6 @@ class TestExpiration:
         assert task(client, check_mode=True, **wanted)["changed"] is False
         later = f"{(expires_at + timedelta(days=7)).date()}T00:00:00Z"
         assert task(client, **{**wanted, "expires_at": later})["changed"] is True
-
-    def test_a_deletion_does_not_depend_on_it(self, client: Client) -> None:
-        task(client, **PREVIEW)
-        assert task(client, **PREVIEW, expires_at="2024-12-15T18:02:16Z", state="absent")["changed"] is True
 
 
 @pytest.mark.parametrize(
@@ -216,10 +209,6 @@ class TestParents:
     def test_below_one_that_does_not_exist_there_is_nothing_to_delete(self, client: Client) -> None:
         result = task(client, branch="preview", state="absent", **ORDERS)
         assert (result["changed"], len(result["warnings"])) == (False, 1)
-
-    def test_a_branch_is_deleted_whatever_its_parent(self, client: Client) -> None:
-        task(client, **PREVIEW)
-        assert task(client, **PREVIEW, parent="shopp", state="absent")["changed"] is True
 
     def test_one_that_fits_several_is_an_error(self, sandbox: Sandbox, client: Client) -> None:
         sandbox.api("POST", "/projects", {"project": {"name": BLOG}})
@@ -356,20 +345,17 @@ def test_a_lock_does_not_prolong_the_timeout(sandbox: Sandbox, client: Client, c
     assert (error.value.kind, len(writes(sandbox)), round(clock.elapsed)) == ("wait_failed", 2, 30)
 
 
-def test_the_wait_before_a_change_counts_against_the_timeout(
-    sandbox: Sandbox, client: Client, clock: FakeClock
+@pytest.mark.parametrize(
+    "is_there, option, path", [(True, "protected", BRANCHES), (False, "default", "*/set_as_default")]
+)
+def test_a_wait_before_a_request_counts_against_its_timeout(
+    sandbox: Sandbox, client: Client, clock: FakeClock, is_there: bool, option: str, path: str
 ) -> None:
     sandbox.plan((0, "running"), (20, "finished"), action="create_branch")
-    create_branch(sandbox)
-    sandbox.fault("status", status=423, method="PATCH", times=None)
-    assert failing(client, **PREVIEW, protected=True, timeout=30)["kind"] == "locked"
-    assert 20 < clock.elapsed <= 32
-
-
-def test_the_actions_of_a_task_share_its_timeout(sandbox: Sandbox, client: Client, clock: FakeClock) -> None:
-    sandbox.plan((0, "running"), (20, "finished"), action="create_branch")
-    sandbox.fault("status", status=423, path="*/set_as_default", times=None)
-    assert failing(client, **PREVIEW, default=True, timeout=30)["kind"] == "locked"
+    if is_there:
+        create_branch(sandbox)
+    sandbox.fault("status", status=423, method="PATCH" if is_there else "POST", path=path + "/*" * is_there, times=None)
+    assert failing(client, **PREVIEW, **{option: True}, timeout=30)["kind"] == "locked"
     assert 20 < clock.elapsed <= 32
 
 
@@ -388,8 +374,7 @@ def test_an_operation_in_whole_seconds_belongs_to_the_request_of_that_second(ser
 def test_a_creation_that_failed_is_found_if_it_was_recorded_before_the_branch(sandbox: Sandbox, client: Client) -> None:
     sandbox.plan((0, "running"), (5, "failed"), action="create_branch")
     branch = create_branch(sandbox)
-    later = branch["created_at"].replace("Z", "+00:00")
-    later = (datetime.fromisoformat(later) + timedelta(seconds=2)).isoformat()
+    later = (parse_timestamp(branch["created_at"]) + timedelta(seconds=2)).isoformat()
     sandbox.advance(60)
     body = {"branches": [{**branch, "created_at": later, "current_state": "ready"}]}
     sandbox.fault("status", status=200, method="GET", path=BRANCHES, body=body, times=None)
@@ -439,10 +424,20 @@ class TestPasswordReset:
             ["roles", "reset_password", "reset_password"],
         )
 
-    def test_a_user_is_deleted_with_its_password(self, sandbox: Sandbox, client: Client) -> None:
-        task(client, **APP)
-        assert [task(client, **self.ALWAYS, state="absent")["changed"] for _run in range(2)] == [True, False]
-        assert [line.split()[0] for line in writes(sandbox)] == ["POST", "DELETE"]
+
+@pytest.mark.parametrize(
+    "resource, ignored",
+    [
+        *((PREVIEW, each) for each in ({"expires_at": "2024-12-15T18:02:16Z"}, {"parent": "shopp"}, {"default": True})),
+        (APP, {"update_password": "always"}),
+    ],
+)
+def test_a_deletion_does_not_depend_on_other_options(
+    sandbox: Sandbox, client: Client, resource: dict[str, Any], ignored: dict[str, Any]
+) -> None:
+    task(client, **resource)
+    assert [task(client, **resource, **ignored, state="absent")["changed"] for _run in range(2)] == [True, False]
+    assert [line.split()[0] for line in writes(sandbox)] == ["POST", "DELETE"]
 
 
 def test_settings_of_a_project_are_compared_by_what_is_given(sandbox: Sandbox, client: Client) -> None:

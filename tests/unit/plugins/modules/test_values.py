@@ -141,14 +141,6 @@ class TestNewName:
         assert failing(client, **self.RENAMED) == {"kind": "not_found", "option": "name"}
         assert writes(sandbox) == []
 
-    def test_another_branch_of_the_new_name_is_an_error(self, sandbox: Sandbox, client: Client) -> None:
-        for name in ("preview", "demo"):
-            task(client, "branch", name=name)
-        for check_mode in (True, False):
-            with pytest.raises(ClouddbError, match="another branch of this name"):
-                task(client, check_mode=check_mode, **self.RENAMED)
-        assert len(writes(sandbox)) == 3
-
     def test_it_is_no_name_of_what_is_deleted(self, client: Client) -> None:
         assert failing(client, **self.RENAMED, state="absent") == refused("new_name")
 
