@@ -14,6 +14,7 @@ from ansible_collections.clouddb.control.tests.unit.support.each_module import s
 from ansible_collections.clouddb.control.tests.unit.support.resource_task import SHOP, task, writes
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
+Options = dict[str, Any]
 BRANCHES = f"/projects/{SHOP}/branches"
 DEV = {"module": "branch", "name": "dev"}
 COMPUTE = {"module": "compute", "branch": "dev"}
@@ -28,7 +29,7 @@ MAXIMUM = {"min_cu": None, "max_cu": 2.0, "suspend_timeout": None}
 MINIMUM = {**MAXIMUM, "min_cu": 4.0, "max_cu": None}
 
 # The resource that is there before: its tasks, or what is done to it by the service's API.
-PREPARED: dict[str, list[dict[str, Any]]] = {
+PREPARED: dict[str, list[Options]] = {
     "nothing": [],
     "dev": [DEV],
     "dev, expiring": [{**DEV, "expires_at": "7d"}],
@@ -48,7 +49,7 @@ PREPARED: dict[str, list[dict[str, Any]]] = {
     "blog, deleted": [{**BLOG, "state": "absent"}],
     "shop, small": [{**BLOG, "name": "shop", "default_compute": MAXIMUM}],
 }
-SCENARIOS: list[tuple[str, dict[str, Any], str | None]] = [
+SCENARIOS: list[tuple[str, Options, str | None]] = [
     # What is there, the task, and the option or the kind of its refusal.
     *((there, DEV, None) for there in ("nothing", "dev", "dev, unfinished")),
     *((there, {**DEV, "state": "absent"}, None) for there in ("nothing", "dev", "dev, unfinished")),
@@ -101,7 +102,7 @@ SCENARIOS: list[tuple[str, dict[str, Any], str | None]] = [
 ]
 
 
-def outcome(client: Client, check_mode: bool, options: dict[str, Any]) -> Any:
+def outcome(client: Client, check_mode: bool, options: Options) -> Any:
     """What has to agree: whether the task reports C(changed), and the names of the diff's fields; or what is refused."""
     try:
         result = task(client, check_mode=check_mode, **options)
@@ -122,9 +123,7 @@ ROWS = [(*scenario, wait) for number, scenario in enumerate(SCENARIOS) for wait 
         f"{there}: {' '.join(map(str, options.values()))}{', wait' * wait}" for there, options, _refusal, wait in ROWS
     ],
 )
-def test_they_agree(
-    sandbox: Sandbox, client: Client, there: str, options: dict[str, Any], refusal: str | None, wait: bool
-) -> None:
+def test_they_agree(sandbox: Sandbox, client: Client, there: str, options: Options, refusal: Any, wait: bool) -> None:
     for prepared in PREPARED[there]:
         task(client, **prepared)
     if "unfinished" not in there and "being" not in there:
@@ -150,7 +149,7 @@ def test_a_deletion_under_way_is_over_for_both(sandbox: Sandbox, client: Client)
 
 
 @pytest.mark.parametrize("options", [DEV, {**DEV, "protected": True}, {**DEV, "default": True}])
-def test_a_creation_that_failed_fails_the_task(sandbox: Sandbox, client: Client, options: dict[str, Any]) -> None:
+def test_a_creation_that_failed_fails_the_task(sandbox: Sandbox, client: Client, options: Options) -> None:
     sandbox.plan((0, "scheduling"), (1, "failed"), action="create_branch")
     assert outcome(client, False, DEV) == "wait_failed"
     planned = task(client, check_mode=True, **options)

@@ -17,6 +17,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._options import NO
 from ansible_collections.clouddb.control.tests.unit.support.module_main import NAMES_NULLS_IN_LISTS, Outcome, run_main
 from ansible_collections.clouddb.control.tests.unit.support.resource_task import MODULES
 
+Options = dict[str, Any]
 VALID: dict[str, Any] = {"base_url": "https://control.example.com/api/v2", "api_key": "bearer-key-0123456789"}
 OF_PROJECT = {"project_id": "p"}
 MAIN = {"project": "p", "name": "main"}
@@ -32,7 +33,7 @@ def no_requests(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transport, "run_attempt", Mock(side_effect=AttemptError(None, was_sent=False)))
 
 
-def run(module: str, options: dict[str, Any], check_mode: bool = False) -> Outcome:
+def run(module: str, options: Options, check_mode: bool = False) -> Outcome:
     return run_main(importlib.import_module(MODULES + module), {**VALID, **options}, check_mode)
 
 
@@ -102,7 +103,7 @@ def run(module: str, options: dict[str, Any], check_mode: bool = False) -> Outco
         ("project", {"name": "p", "default_compute": {"max_cu": True}}, "default_compute"),
     ],
 )
-def test_invalid_value_is_named(module: str, options: dict[str, Any], option: str, check_mode: bool) -> None:
+def test_invalid_value_is_named(module: str, options: Options, option: str, check_mode: bool) -> None:
     outcome = run(module, options, check_mode)
     assert outcome.failure == {"kind": "invalid_option", "option": option}
     assert outcome.result["msg"].startswith(f"{option}: ")
@@ -138,7 +139,7 @@ def test_invalid_value_is_named(module: str, options: dict[str, Any], option: st
         ),
     ],
 )
-def test_a_refused_value_is_described(module: str, options: dict[str, Any], message: str) -> None:
+def test_a_refused_value_is_described(module: str, options: Options, message: str) -> None:
     """An unquoted 1.10 named the branch 1.1: https://github.com/ansible/ansible/issues/50503"""
     outcome = run(module, options)
     assert outcome.failure["kind"] == "invalid_option"
@@ -155,9 +156,7 @@ def test_a_refused_value_is_described(module: str, options: dict[str, Any], mess
         ("branch", {**MAIN, "state": "stopped"}, "got: stopped."),
     ],
 )
-def test_an_option_that_does_not_exist_is_compared_with_those_that_do(
-    module: str, options: dict[str, Any], end: str
-) -> None:
+def test_an_option_that_does_not_exist_is_compared_with_those_that_do(module: str, options: Options, end: str) -> None:
     outcome = run(module, options)
     assert outcome.failure == {"kind": "invalid_option"}
     assert outcome.result["msg"].endswith(end)
@@ -176,7 +175,7 @@ def test_an_option_that_does_not_exist_is_compared_with_those_that_do(
         ("operation_wait", {**OF_PROJECT, "operation_id": ["a", ""]}, "operation_id"),
     ],
 )
-def test_missing_id_is_named(module: str, options: dict[str, Any], option: str) -> None:
+def test_missing_id_is_named(module: str, options: Options, option: str) -> None:
     assert run(module, options).failure == {"kind": "invalid_option", "option": option}
 
 
@@ -219,7 +218,7 @@ def test_what_stands_for_none_is_no_name(module: str, option: str, name: str) ->
         ),
     ],
 )
-def test_conflicting_options_fail(module: str, options: dict[str, Any]) -> None:
+def test_conflicting_options_fail(module: str, options: Options) -> None:
     assert run(module, options).failure == {"kind": "invalid_option"}
 
 
@@ -232,7 +231,7 @@ def test_conflicting_options_fail(module: str, options: dict[str, Any]) -> None:
         ({"key_id": "x"}, "key_id"),
     ],
 )
-def test_invalid_options_of_the_rotation_are_named(options: dict[str, Any], problem: str) -> None:
+def test_invalid_options_of_the_rotation_are_named(options: Options, problem: str) -> None:
     given = {**VALID, "name": "deploy-{timestamp}", "run": "run", "step": "plan", "confirmations": [], **options}
     outcome = run("api_key_rotation", given)
     assert outcome.failure["kind"] == "invalid_option"
@@ -251,7 +250,7 @@ def test_invalid_options_of_the_rotation_are_named(options: dict[str, Any], prob
         ({"step": "inspect", "mode": "0240"}, "mode: "),
     ],
 )
-def test_invalid_options_of_the_deployment_are_named(tmp_path: Path, options: dict[str, Any], problem: str) -> None:
+def test_invalid_options_of_the_deployment_are_named(tmp_path: Path, options: Options, problem: str) -> None:
     given = {"run": "run", "host": "web1", "dest": str(tmp_path / "key"), "record": str(tmp_path / "record"), **options}
     # None stands for an omitted option. In check mode, no file shows that an option is invalid.
     present = {name: value for name, value in given.items() if value is not None}

@@ -20,6 +20,7 @@ from ansible_collections.clouddb.control.tests.unit.support.module_main import d
 from ansible_collections.clouddb.control.tests.unit.support.resource_task import SHOP, task
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
+Options = dict[str, Any]
 DEFAULT_LIMIT = 10
 
 
@@ -79,9 +80,7 @@ RECENT = {"created_after": "24h"}
         (operation_info, 1_000, {**RECENT, "workers": 1}, {}, 0, 1_004),
     ],
 )
-def test_requests(
-    module: ModuleType, number: int, options: dict[str, Any], service: dict[str, Any], found: int, most: int
-) -> None:
+def test_requests(module: ModuleType, number: int, options: Options, service: Options, found: int, most: int) -> None:
     client = LargeAccount(number, **service)
     result = module.run({**defaults_of(module), **options}, client, False)
     assert len(result["projects" if module is project_info else "operations"]) == found
@@ -99,9 +98,7 @@ MANY = [{"action": "apply_config", "age": "3d", "branch_id": "br-other"}] * 1_15
 @pytest.mark.parametrize(
     "seed, pages", [(shop(age="9d", operations=MANY), 10), (shop(age="90d", generate_operations=2_000), 15)]
 )
-def test_a_history_without_own_operations_is_read_no_further_than_it_helps(
-    sandbox: Sandbox, client: Client, pages: int
-) -> None:
+def test_a_history_of_others_is_read_no_further_than_it_helps(sandbox: Sandbox, client: Client, pages: int) -> None:
     sandbox.fault("page_limit", items=100, times=None)
     sandbox.fault("rewrite", path="*/operations", times=None, set={"operations.*.branch_id": "br-other-12345678"})
     assert task(client, "branch", check_mode=True, name="main")["changed"] is False

@@ -23,18 +23,19 @@ from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandb
 from clouddb_sandbox.response_models import ORGANIZATION_ID as ORG
 from clouddb_sandbox.response_models import USER_NAME
 
+Options = dict[str, Any]
 BLOG = "red-moon-34567890"
 # The scopes of keys
 WHOLE = {"org_id": ORG}
 LIMITED = {**WHOLE, "project_id": SHOP}
-BY_NAME: list[tuple[str, dict[str, Any]]] = [
+BY_NAME: list[tuple[str, Options]] = [
     ("project", {"name": "shop"}),
     ("project_info", {"name": "shop", "required": True}),
     ("branch_info", {"project": "shop"}),
     ("operation_info", {"project": "shop"}),
     ("operation_wait", {"project": "shop"}),
 ]
-BY_ID: list[tuple[str, dict[str, Any]]] = [
+BY_ID: list[tuple[str, Options]] = [
     ("project", {"id": SHOP}),
     ("project_info", {"project_id": SHOP, "required": True}),
     ("branch_info", {"project": SHOP}),
@@ -60,7 +61,7 @@ def result(module: str, sandbox: Sandbox, key: str | None = None, **options: Any
 
 
 @pytest.mark.parametrize("module, options", BY_NAME)
-def test_the_error_names_the_organizations_of_the_key(sandbox: Sandbox, module: str, options: dict[str, Any]) -> None:
+def test_the_error_names_the_organizations_of_the_key(sandbox: Sandbox, module: str, options: Options) -> None:
     sandbox.fault("require_org_id")
     failed = result(module, sandbox, **options)
     advice = f"Set org_id or CLOUDDB_ORG_ID to one of: {ORG} ({USER_NAME}), org-2 (org-2)."
@@ -76,7 +77,7 @@ def test_the_error_stays_if_the_organizations_cannot_be_fetched(sandbox: Sandbox
 
 @pytest.mark.parametrize("module, options", BY_NAME)
 def test_the_option_or_the_environment_sets_the_organization(
-    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, module: str, options: dict[str, Any]
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, module: str, options: Options
 ) -> None:
     sandbox.fault("require_org_id")
     monkeypatch.setenv("CLOUDDB_ORG_ID", "")
@@ -90,26 +91,20 @@ def test_the_option_or_the_environment_sets_the_organization(
     assert "org_id=org-2" in [each["query"] for each in sandbox.requests() if each["path"].endswith("/projects")][-1]
 
 
-def test_the_environment_sets_the_organization_of_a_new_project(
-    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_variable_sets_the_organization_of_a_new_project(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLOUDDB_ORG_ID", "org-2")
     assert result("project", sandbox, name="new", wait=False)["project"]["org_id"] == "org-2"
     # A project of another organization that is selected by its id.
     assert result("project", sandbox, id=SHOP, name="renamed", wait=False)["project"]["name"] == "renamed"
 
 
-def test_no_variable_of_the_environment_sets_the_scope_of_a_key(
-    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_variable_sets_the_scope_of_a_key(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLOUDDB_ORG_ID", "org-2")
     assert len(result("api_key_info", sandbox)["api_keys"]) == 1
 
 
 @pytest.mark.parametrize("module, options", BY_ID)
-def test_a_key_that_is_limited_to_a_project_works_by_its_id(
-    sandbox: Sandbox, limited_key: str, module: str, options: dict[str, Any]
-) -> None:
+def test_a_key_of_a_project_works_by_its_id(sandbox: Sandbox, limited_key: str, module: str, options: Options) -> None:
     assert "failure" not in result(module, sandbox, limited_key, **options)
     others = {name: BLOG if name != "required" else True for name in options}
     assert result(module, sandbox, limited_key, **others)["failed"]
@@ -123,7 +118,7 @@ def test_the_message_names_the_project_that_a_limited_key_cannot_access(sandbox:
 
 @pytest.mark.parametrize("module, options", [*BY_NAME, ("project_info", {})])
 def test_an_unknown_organization_is_an_error(
-    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, module: str, options: dict[str, Any]
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, module: str, options: Options
 ) -> None:
     monkeypatch.setenv("CLOUDDB_ORG_ID", "org-nope")
     failed = result(module, sandbox, **options)
@@ -144,7 +139,7 @@ def test_by_name_the_message_says_why_a_key_that_is_limited_to_a_project_is_refu
     monkeypatch: pytest.MonkeyPatch,
     limited_key: str,
     module: str,
-    options: dict[str, Any],
+    options: Options,
     org_id: str | None,
 ) -> None:
     if org_id:
@@ -158,9 +153,7 @@ def listed(client: Client, **scope: str) -> list[int]:
     return ids(api_key_info.run({"name": None, "fields": None, **scope}, client, False)["api_keys"])
 
 
-def test_a_key_of_a_project_is_created_once_and_can_access_only_that(
-    sandbox: Sandbox, client: Client, clock: FakeClock
-) -> None:
+def test_a_key_of_a_project_is_created_once_and_only_for_it(sandbox: Sandbox, client: Client, clock: FakeClock) -> None:
     first, second = (api_key_task(client, name="ci", **LIMITED) for _run in range(2))
     assert [first["changed"], second["changed"], second["api_key"]["id"]] == [True, False, first["api_key"]["id"]]
     assert first["api_key"]["project_id"] == SHOP
@@ -189,9 +182,7 @@ def test_a_secret_that_is_lost_is_replaced(client: Client, tmp_path: Path) -> No
     assert ids(second["revoked"]) == [first["api_key"]["id"]]
 
 
-def test_a_key_that_can_access_more_is_not_the_secret_of_a_key_of_a_project(
-    sandbox: Sandbox, client: Client, tmp_path: Path
-) -> None:
+def test_a_key_that_can_access_more_is_no_secret_of_a_project(sandbox: Sandbox, client: Client, tmp_path: Path) -> None:
     api_key_task(client, name="ci", **LIMITED)
     dest = tmp_path / "key"
     dest.write_text(sandbox.api_key)

@@ -26,6 +26,7 @@ from ansible_collections.clouddb.control.tests.unit.support.module_main import d
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 from clouddb_sandbox import rules
 
+Options = dict[str, Any]
 YEAR_1 = "0001-01-01T00:00:00Z"
 TIMES = ("created_at", "updated_at")
 PERIODS = ("consumption_period_start", "consumption_period_end", "quota_reset_at")
@@ -112,7 +113,7 @@ def seed() -> dict[str, Any]:
     return {"projects": [{"id": SHOP, "name": "shop", "age": "2d", "operations": [done]}]}
 
 
-def run(client: Client, module: ModuleType, options: dict[str, Any]) -> dict[str, Any]:
+def run(client: Client, module: ModuleType, options: Options) -> dict[str, Any]:
     # Two modules write files, if the task has dest.
     attributes = [lambda *_arguments: False] if name_of(module) in ("api_key", "connection_info") else []
     result: dict[str, Any] = module.run({**defaults_of(module), **options}, client, False, *attributes)
@@ -121,9 +122,7 @@ def run(client: Client, module: ModuleType, options: dict[str, Any]) -> dict[str
 
 @of_every_module
 @pytest.mark.parametrize("shapes", TOGETHER)
-def test_recorded_shapes(
-    sandbox: Sandbox, client: Client, module: ModuleType, options: dict[str, Any], shapes: set[str]
-) -> None:
+def test_each_shape(sandbox: Sandbox, client: Client, module: ModuleType, options: Options, shapes: set[str]) -> None:
     for name, shape in SHAPES.items():
         if name in shapes:
             sandbox.fault("rewrite", times=None, **shape)
@@ -141,9 +140,7 @@ def with_each(*answers: str) -> pytest.MarkDecorator:
 
 
 @with_each(*ANSWERS)
-def test_a_recorded_answer_is_ridden_out(
-    sandbox: Sandbox, client: Client, module: ModuleType, options: dict[str, Any], answer: str
-) -> None:
+def test_it_is_ridden_out(sandbox: Sandbox, client: Client, module: ModuleType, options: Options, answer: str) -> None:
     sandbox.fault("recorded", answer=answer, **ANSWERS[answer])
     assert run(client, module, options)["changed"] == (name_of(module) in CHANGES)
 
@@ -153,7 +150,7 @@ NOT_FOUND = ("no_route", "organization_key")
 
 @with_each("plan", "not_in_plan", *NOT_FOUND)
 def test_a_recorded_refusal_is_reported_in_its_words(
-    sandbox: Sandbox, client: Client, module: ModuleType, options: dict[str, Any], answer: str
+    sandbox: Sandbox, client: Client, module: ModuleType, options: Options, answer: str
 ) -> None:
     sandbox.fault("recorded", answer=answer, times=None)
     with pytest.raises(ClouddbError) as failed:
@@ -180,9 +177,7 @@ DELETIONS = [(branch, {"project": SHOP, "name": "dev", "state": "absent"}), (pro
 
 @pytest.mark.parametrize("shape", ["no operations", "empty bodies"])
 @pytest.mark.parametrize("module, options", DELETIONS)
-def test_a_recorded_deletion(
-    sandbox: Sandbox, client: Client, module: ModuleType, options: dict[str, Any], shape: str
-) -> None:
+def test_recorded_deletion(sandbox: Sandbox, client: Client, module: ModuleType, options: Options, shape: str) -> None:
     sandbox.api("POST", f"/projects/{SHOP}/branches", {"branch": {"name": "dev"}})
     sandbox.advance(60)
     sandbox.fault("rewrite", times=None, **SHAPES[shape])

@@ -21,6 +21,7 @@ from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandb
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import Serve
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import reply
 
+Options = dict[str, Any]
 BLOG = "red-moon-34567890"
 NEXT_WEEK = (datetime.now(timezone.utc) + timedelta(days=7)).date()
 PREVIEW = {"module": "branch", "name": "preview"}
@@ -53,9 +54,7 @@ def listed(sandbox: Sandbox, module: str) -> list[str]:
 
 
 @pytest.mark.parametrize("resource", [STORE, PREVIEW, ORDERS, APP], ids=lambda resource: resource["module"])
-def test_present_creates_once_and_absent_deletes_once(
-    sandbox: Sandbox, client: Client, resource: dict[str, Any]
-) -> None:
+def test_present_creates_once_and_absent_deletes_once(sandbox: Sandbox, client: Client, resource: Options) -> None:
     module, name = resource["module"], resource["name"]
     planned = task(client, check_mode=True, **resource)
     assert (planned["changed"], planned[module]["id"], planned[module]["name"]) == (True, None, name)
@@ -83,7 +82,7 @@ def test_present_creates_once_and_absent_deletes_once(
     ],
 )
 def test_a_field_that_differs_is_changed(
-    sandbox: Sandbox, client: Client, resource: dict[str, Any], change: dict[str, Any], field: str, value: Any
+    sandbox: Sandbox, client: Client, resource: Options, change: Options, field: str, value: Any
 ) -> None:
     task(client, **APP)
     before, wanted = task(client, **resource)[resource["module"]], {**resource, **change}
@@ -100,9 +99,7 @@ class TestExpiration:
     """As in https://github.com/neondatabase/website/pull/3776, whose example has a time in the past"""
 
     @pytest.mark.parametrize("value", ["x", "2024-12-15T00:00Z", "2999-01-01T00:00Z", "0s", "31d", "99999999w", True])
-    def test_one_that_is_invalid_past_or_beyond_30_days_is_refused(
-        self, sandbox: Sandbox, client: Client, value: Any
-    ) -> None:
+    def test_an_invalid_past_or_too_late_one_is_refused(self, sandbox: Sandbox, client: Client, value: Any) -> None:
         task(client, **PREVIEW)
         for name, check_mode in (("new", True), ("new", False), ("preview", False)):
             failure = failing(client, module="branch", name=name, check_mode=check_mode, expires_at=value)
@@ -136,9 +133,7 @@ class TestExpiration:
     ("resource", "change"),
     [(STORE, {"pg_version": 16}), (STORE, {"region_id": "aws-us-east-2"}), (PREVIEW, {"parent": "other"})],
 )
-def test_a_field_that_cannot_be_changed_is_an_error(
-    sandbox: Sandbox, client: Client, resource: dict[str, Any], change: dict[str, Any]
-) -> None:
+def test_a_fixed_field_is_an_error(sandbox: Sandbox, client: Client, resource: Options, change: Options) -> None:
     task(client, "branch", name="other")
     task(client, **resource)
     (option,) = change
@@ -202,7 +197,7 @@ class TestParents:
         "options",
         [{"project": NOT_CREATED_ID}, {"branch": NOT_CREATED_ID}, {"project": NOT_CREATED_ID, "state": "absent"}],
     )
-    def test_one_that_an_earlier_task_would_create(self, client: Client, options: dict[str, Any]) -> None:
+    def test_one_that_an_earlier_task_would_create(self, client: Client, options: Options) -> None:
         """As in https://github.com/theforeman/foreman-ansible-modules/issues/536"""
         assert task(client, check_mode=True, **{**ORDERS, "name": "clouddb", **options})["changed"] is True
 
@@ -303,7 +298,7 @@ RENAMED = {"kind": "normalized_name", "lower_case": True, "method": "POST"}
     ],
 )
 def test_messages_name_the_options_of_the_module(
-    sandbox: Sandbox, client: Client, kind: str, faults: list[dict[str, Any]], options: dict[str, Any]
+    sandbox: Sandbox, client: Client, kind: str, faults: list[dict[str, Any]], options: Options
 ) -> None:
     for name in ("twice", "twice"):
         sandbox.api("POST", "/projects", {"project": {"name": name}})
@@ -325,7 +320,7 @@ def test_warnings_name_the_options_of_the_module(sandbox: Sandbox, client: Clien
     assert not ONLY_IN_API_REQUEST.search(missing[0] + ignored[0])
 
 
-def test_the_wait_before_a_change_is_shown_and_in_the_result(
+def test_waiting_before_a_change_is_shown(
     sandbox: Sandbox, client: Client, clock: FakeClock, progress: Progress
 ) -> None:
     sandbox.plan((0, "running"), (20, "finished"), action="create_branch")
@@ -432,9 +427,7 @@ class TestPasswordReset:
         (APP, {"update_password": "always"}),
     ],
 )
-def test_a_deletion_does_not_depend_on_other_options(
-    sandbox: Sandbox, client: Client, resource: dict[str, Any], ignored: dict[str, Any]
-) -> None:
+def test_a_deletion_ignores_options(sandbox: Sandbox, client: Client, resource: Options, ignored: Options) -> None:
     task(client, **resource)
     assert [task(client, **resource, **ignored, state="absent")["changed"] for _run in range(2)] == [True, False]
     assert [line.split()[0] for line in writes(sandbox)] == ["POST", "DELETE"]
@@ -487,9 +480,7 @@ def test_a_created_branch_is_as_the_service_shows_it_in_the_end(sandbox: Sandbox
     assert created == sandbox.api("GET", f"{BRANCHES}/{created['id']}")["branch"]
 
 
-def test_what_the_service_stores_otherwise_is_not_changed_by_the_task_that_creates(
-    sandbox: Sandbox, client: Client
-) -> None:
+def test_what_the_service_stores_otherwise_is_not_changed_by_its_creation(sandbox: Sandbox, client: Client) -> None:
     sandbox.fault("rewrite", set={"branches.*.protected": False}, method="GET", path=BRANCHES, times=None)
     assert task(client, **PREVIEW, protected=True)["changed"] is True
     assert writes(sandbox) == [f"POST {BRANCHES}"]

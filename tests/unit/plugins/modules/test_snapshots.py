@@ -15,6 +15,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._options import NO
 from ansible_collections.clouddb.control.tests.unit.support.resource_task import SHOP, failing, task, writes
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
+Options = dict[str, Any]
 BLOG = "red-moon-34567890"
 PROJECT = f"/projects/{SHOP}"
 NIGHTLY: dict[str, Any] = {"module": "snapshot", "name": "nightly"}
@@ -119,9 +120,7 @@ def test_no_request_is_about_one_snapshot_but_to_change_it(sandbox: Sandbox, cli
 
 @pytest.mark.parametrize("option", [{"snapshot": "nightly"}, {"snapshot": None}])
 @pytest.mark.parametrize("wait", [True, False])
-def test_a_restore_puts_the_snapshot_in_the_place_of_the_branch(
-    sandbox: Sandbox, client: Client, option: dict[str, Any], wait: bool
-) -> None:
+def test_a_snapshot_takes_the_place_of_a_branch(sandbox: Sandbox, client: Client, option: Options, wait: bool) -> None:
     taken = task(client, **NIGHTLY)["snapshot"]
     before = branches(sandbox)["main"]["id"]
     result = task(client, **{**RESTORE, "snapshot": option["snapshot"] or taken["id"]}, wait=wait)
@@ -136,9 +135,7 @@ def test_a_restore_puts_the_snapshot_in_the_place_of_the_branch(
 
 
 @pytest.mark.parametrize("wait", [True, False])
-def test_the_restored_branch_shows_a_restore_whose_answer_was_lost(
-    sandbox: Sandbox, client: Client, wait: bool
-) -> None:
+def test_the_restored_branch_shows_a_restore_whose_answer_is_lost(sandbox: Sandbox, client: Client, wait: bool) -> None:
     """But not one of before."""
     task(client, **NIGHTLY)
     task(client, **RESTORE)
@@ -265,9 +262,7 @@ def test_of_several_deleted_branches_the_id_selects_one(sandbox: Sandbox, client
 
 
 @pytest.mark.parametrize("selected", [{"name": "blog"}, {"name": None, "id": BLOG}])
-def test_a_project_is_recovered_and_can_be_changed_then(
-    sandbox: Sandbox, client: Client, selected: dict[str, Any]
-) -> None:
+def test_a_project_is_recovered_and_can_be_changed_then(sandbox: Sandbox, client: Client, selected: Options) -> None:
     """The operation that has deleted it is in the history, where it is not taken for one that goes on."""
     deleted(sandbox, client, module="project", name="blog")
     result = task(client, "project", **selected, state="recovered")

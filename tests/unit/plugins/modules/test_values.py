@@ -18,6 +18,7 @@ from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandb
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import Serve
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import reply
 
+Options = dict[str, Any]
 BRANCHES = f"/projects/{SHOP}/branches"
 PREVIEW = {"module": "branch", "name": "preview"}
 STORE = {"module": "project", "name": "store"}
@@ -35,7 +36,7 @@ class TestNumbers:
     @pytest.mark.parametrize("value", [0.5, "0.9s", "1.5", "0.0001d", "-2", "never", True])
     @pytest.mark.parametrize("resource, option", [(STORE, "history_retention"), (COMPUTE, "suspend_timeout")])
     def test_seconds_are_whole(
-        self, sandbox: Sandbox, client: Client, resource: dict[str, Any], option: str, value: Any
+        self, sandbox: Sandbox, client: Client, resource: Options, option: str, value: Any
     ) -> None:
         """Half a second of history became none, which removes the history."""
         assert failing(client, **resource, **{option: value}) == refused(option)
@@ -55,9 +56,7 @@ class TestNames:
 
     @pytest.mark.parametrize("name", ["pr-52 ", " pr-52", "pr-52\n", "pr-52\u00a0"])
     @pytest.mark.parametrize("resource", [PREVIEW, STORE, DATABASE, USER])
-    def test_nothing_is_created_under_a_name_that_ends_with_white_space(
-        self, sandbox: Sandbox, client: Client, resource: dict[str, Any], name: str
-    ) -> None:
+    def test_no_name_ends_in_white_space(self, sandbox: Sandbox, client: Client, resource: Options, name: str) -> None:
         """As in https://github.com/opendatahub-io/odh-dashboard/issues/1587"""
         named = {**resource, "name": name}
         for check_mode in (True, False):
@@ -79,7 +78,7 @@ class TestNames:
             *(({**STORE, option: "x "}, option) for option in ("branch_name", "database_name", "database_user")),
         ],
     )
-    def test_other_new_names_do_not_either(self, client: Client, options: dict[str, Any], option: str) -> None:
+    def test_other_new_names_do_not_either(self, client: Client, options: Options, option: str) -> None:
         assert failing(client, **options) == refused(option)
 
 
@@ -93,9 +92,7 @@ class TestTimes:
         "options, option",
         [(PREVIEW, "expires_at"), (PREVIEW, "from_timestamp"), ({**PREVIEW, "module": "branch_restore"}, "timestamp")],
     )
-    def test_one_without_an_offset_is_refused(
-        self, sandbox: Sandbox, client: Client, options: dict[str, Any], option: str, text: str
-    ) -> None:
+    def test_it_has_an_offset(self, sandbox: Sandbox, client: Client, options: Options, option: str, text: str) -> None:
         message = "has no offset from UTC. Write '2026-1[12]-[0-9T:-]+Z' for UTC"
         with pytest.raises(ClouddbError, match=message) as error:
             task(client, **{**options, option: text})
@@ -147,9 +144,7 @@ class TestNewName:
 
 class TestProjects:
     @pytest.mark.parametrize("check_mode", [True, False])
-    def test_one_with_another_name_is_not_deleted_by_its_id(
-        self, sandbox: Sandbox, client: Client, check_mode: bool
-    ) -> None:
+    def test_one_of_another_name_is_not_deleted_by_id(self, sandbox: Sandbox, client: Client, check_mode: bool) -> None:
         options = {"module": "project", "id": SHOP, "state": "absent", "check_mode": check_mode}
         assert failing(client, **options, name="blog") == refused("name")
         assert writes(sandbox) == []
@@ -241,7 +236,7 @@ def test_postgres_settings_are_texts(sandbox: Sandbox, client: Client) -> None:
     ],
 )
 def test_what_a_task_does_not_give_stays(
-    sandbox: Sandbox, client: Client, options: dict[str, Any], field: str, parts: list[dict[str, Any]]
+    sandbox: Sandbox, client: Client, options: Options, field: str, parts: list[dict[str, Any]]
 ) -> None:
     """As in https://github.com/neondatabase/neon/issues/7628, where the service drops the other settings"""
     for part in parts:
