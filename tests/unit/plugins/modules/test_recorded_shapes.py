@@ -41,8 +41,7 @@ def each(kind: str, *names: str, value: Any) -> dict[str, Any]:
 SHAPES: dict[str, dict[str, Any]] = {
     # A list of branches, September 2026
     "archived branches": {"set": each("branch", "current_state", value="archived")},
-    # A new project
-    "periods of the year 1": {"set": each("project", *PERIODS, value=YEAR_1)},
+    "periods of the year 1": {"set": each("project", *PERIODS, value=YEAR_1)},  # A new project
     # A list of keys, September 2025
     "two addresses": {"set": {"*.last_used_from_addr": "192.0.2.1,198.51.100.7"}},
     "creators of keys as texts": {"set": {"*.created_by": "5f0c9d3e-2b7a-4c1d-8e6f-7a9b0c1d2e3f"}},
@@ -98,12 +97,10 @@ TOGETHER = [
     pytest.param(NEVER_USED, id="keys that were never used"),
     *(pytest.param({name}, id=f"only {name}", marks=pytest.mark.soak) for name in SHAPES),
 ]
+POST = {"method": "POST"}
 ANSWERS = {
-    "rate_limit": {},
-    "timeout": {"method": "GET"},
-    "locked": {"method": "POST"},
-    "endpoint_busy": {"method": "POST"},
-    "branch_not_ready": {"method": "POST", "path": "/projects/*/*"},
+    **{"rate_limit": {}, "timeout": {"method": "GET"}, "locked": POST, "endpoint_busy": POST},
+    "branch_not_ready": {**POST, "path": "/projects/*/*"},
 }
 
 
@@ -116,8 +113,7 @@ def seed() -> dict[str, Any]:
 def run(client: Client, module: ModuleType, options: Options) -> dict[str, Any]:
     # Two modules write files, if the task has dest.
     attributes = [lambda *_arguments: False] if name_of(module) in ("api_key", "connection_info") else []
-    result: dict[str, Any] = module.run({**defaults_of(module), **options}, client, False, *attributes)
-    return result
+    return dict(module.run({**defaults_of(module), **options}, client, False, *attributes))
 
 
 @of_every_module
