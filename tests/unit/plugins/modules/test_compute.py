@@ -32,7 +32,7 @@ def computes(sandbox: Sandbox, branch_id: str) -> list[dict[str, Any]]:
     return [each for each in sandbox.api("GET", COMPUTES)["endpoints"] if each["branch_id"] == branch_id]
 
 
-@pytest.mark.parametrize("resource", [DEV, REPLICA], ids=["read_write", "read_only"])
+@pytest.mark.parametrize("resource", [DEV, REPLICA])
 def test_present_creates_and_absent_deletes_once(sandbox: Sandbox, client: Client, dev: str, resource: Options) -> None:
     sized = {**resource, "min_cu": 0.5, "max_cu": 2.0, "suspend_timeout": "5m"}
     planned = task(client, check_mode=True, **sized)
@@ -40,15 +40,9 @@ def test_present_creates_and_absent_deletes_once(sandbox: Sandbox, client: Clien
     created = task(client, **sized)
     [compute] = computes(sandbox, dev)
     assert (created["changed"], created["compute"]) == (True, compute)
-    wanted = {
-        "branch_id": dev,
-        "type": resource.get("type", "read_write"),
-        "current_state": "active",
-        "autoscaling_limit_min_cu": 0.5,
-        "autoscaling_limit_max_cu": 2,
-        "suspend_timeout_seconds": 300,
-    }
-    assert wanted.items() <= compute.items()
+    wanted = {"branch_id": dev, "type": resource.get("type", "read_write"), "current_state": "active"}
+    sizes = {"autoscaling_limit_min_cu": 0.5, "autoscaling_limit_max_cu": 2, "suspend_timeout_seconds": 300}
+    assert {**wanted, **sizes}.items() <= compute.items()
     assert created.keys() == planned.keys()
     assert task(client, **sized)["changed"] is False
     assert (writes(sandbox), computes(sandbox, dev)) == ([f"POST {COMPUTES}"], [compute])
@@ -127,9 +121,8 @@ def test_present_does_not_start_a_compute_that_is_suspended(client: Client) -> N
 
 def test_a_missing_compute_is_an_error_except_in_check_mode(sandbox: Sandbox, client: Client, dev: str) -> None:
     for state in ("started", "suspended", "restarted"):
-        with pytest.raises(
-            ClouddbError, match="^branch: dev has no compute of type read_write. Create it with state: present.$"
-        ) as error:
+        message = "^branch: dev has no compute of type read_write. Create it with state: present.$"
+        with pytest.raises(ClouddbError, match=message) as error:
             task(client, **DEV, state=state)
         assert error.value.kind == "not_found"
         planned = task(client, check_mode=True, **DEV, state=state)
@@ -164,12 +157,8 @@ def test_what_an_earlier_task_would_create(client: Client, options: Options) -> 
     for state in ("present", "started", "suspended", "restarted"):
         planned = task(client, check_mode=True, **{**DEV, **options, "state": state})
         # A name that is not there is a warning, because it may be misspelled.
-        warnings = len(planned["warnings"])
-        assert (planned["changed"], planned["compute"]["id"], warnings) == (
-            True,
-            None,
-            int("later" in options.values()),
-        )
+        assert (planned["changed"], len(planned["warnings"])) == (True, int("later" in options.values()))
+        assert planned["compute"]["id"] is None
         assert NOT_CREATED_ID not in str(planned)
 
 

@@ -56,28 +56,20 @@ class LargeAccount(Client):
         return Response({"projects": page, **({"pagination": {"cursor": page[-1]["id"]}} if page else {})}, request)
 
 
-LIST: dict[str, Any] = {}
-BY_ID = {"project_id": "calm-hill-129999"}
-BY_NAME = {"name": "shop-29999"}
-# A part of a thousand names.
-BY_COMMON_NAME = {"name": "shop-2"}
-RECENT = {"created_after": "24h"}
-
-
 @pytest.mark.parametrize(
     "module, number, options, service, found, most",
     [
-        (project_info, 3_000, LIST, {}, 3_000, 9),
-        (project_info, 30_000, BY_ID, {}, 1, 1),
-        (project_info, 30_000, BY_NAME, {}, 1, 2),
-        (project_info, 3_000, BY_COMMON_NAME, {}, 1, 4),
+        (project_info, 3_000, {}, {}, 3_000, 9),
+        (project_info, 30_000, {"project_id": "calm-hill-129999"}, {}, 1, 1),
+        (project_info, 30_000, {"name": "shop-29999"}, {}, 1, 2),
+        (project_info, 3_000, {"name": "shop-2"}, {}, 1, 4),  # a part of a thousand names
         (project_info, 3_000, {"name": "blog"}, {}, 0, 10),
-        (project_info, 3_000, LIST, {"most": 100}, 3_000, 31),
-        (project_info, 3_000, LIST, {"most": 100, "refuses": True}, 3_000, 33),
-        (project_info, 1_000, LIST, {"most": 10, "refuses": True}, 1_000, 104),
+        (project_info, 3_000, {}, {"most": 100}, 3_000, 31),
+        (project_info, 3_000, {}, {"most": 100, "refuses": True}, 3_000, 33),
+        (project_info, 1_000, {}, {"most": 10, "refuses": True}, 1_000, 104),
         (project_info, 3_000, {"name": "shop-2999"}, {"searches": False}, 1, 9),
         (project_info, 3_000, {"name": "blog"}, {"searches": False}, 0, 9),
-        (operation_info, 1_000, {**RECENT, "workers": 1}, {}, 0, 1_004),
+        (operation_info, 1_000, {"created_after": "24h", "workers": 1}, {}, 0, 1_004),
     ],
 )
 def test_requests(module: ModuleType, number: int, options: Options, service: Options, found: int, most: int) -> None:

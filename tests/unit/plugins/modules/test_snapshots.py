@@ -18,9 +18,9 @@ from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandb
 Options = dict[str, Any]
 BLOG = "red-moon-34567890"
 PROJECT = f"/projects/{SHOP}"
-NIGHTLY: dict[str, Any] = {"module": "snapshot", "name": "nightly"}
-RESTORE: dict[str, Any] = {"module": "branch_restore", "name": "main", "snapshot": "nightly"}
-DEV: dict[str, Any] = {"module": "branch", "name": "dev"}
+NIGHTLY = {"module": "snapshot", "name": "nightly"}
+RESTORE = {"module": "branch_restore", "name": "main", "snapshot": "nightly"}
+DEV = {"module": "branch", "name": "dev"}
 SCHEDULE = [{"frequency": "daily", "hour": 3, "retention": "7d"}]
 STORED = [{"frequency": "daily", "hour": 3, "retention_seconds": 604_800}]
 
@@ -117,12 +117,12 @@ def test_no_request_is_about_one_snapshot_but_to_change_it(sandbox: Sandbox, cli
     assert [line.split()[0] for line in own] == ["PATCH", "DELETE"]
 
 
-@pytest.mark.parametrize("option", [{"snapshot": "nightly"}, {"snapshot": None}])
+@pytest.mark.parametrize("by_id", [True, False])
 @pytest.mark.parametrize("wait", [True, False])
-def test_a_snapshot_takes_the_place_of_a_branch(sandbox: Sandbox, client: Client, option: Options, wait: bool) -> None:
+def test_a_snapshot_takes_the_place_of_a_branch(sandbox: Sandbox, client: Client, by_id: bool, wait: bool) -> None:
     taken = task(client, **NIGHTLY)["snapshot"]
     before = branches(sandbox)["main"]["id"]
-    result = task(client, **{**RESTORE, "snapshot": option["snapshot"] or taken["id"]}, wait=wait)
+    result = task(client, **{**RESTORE, "snapshot": taken["id" if by_id else "name"]}, wait=wait)
     shown = result["branch"]
     assert (result["changed"], shown["name"], shown["restored_from"]) == (True, "main", taken["id"])
     assert shown["restored_as"] == branches(sandbox)["main (old)"]["id"] == before
