@@ -131,9 +131,7 @@ ROWS = [(*scenario, wait) for number, scenario in enumerate(SCENARIOS) for wait 
 @pytest.mark.parametrize(
     ("there", "options", "refusal", "wait"),
     sampled(*ROWS, stride=2),
-    ids=[
-        f"{there}: {' '.join(map(str, options.values()))}{', wait' * wait}" for there, options, _refusal, wait in ROWS
-    ],
+    ids=[f"{there}: {' '.join(map(str, options.values()))}{' wait' * wait}" for there, options, _refusal, wait in ROWS],
 )
 def test_they_agree(sandbox: Sandbox, client: Client, there: str, options: Options, refusal: Any, wait: bool) -> None:
     for prepared in PREPARED[there]:

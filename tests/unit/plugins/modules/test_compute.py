@@ -76,12 +76,20 @@ def test_a_new_value_is_set(sandbox: Sandbox, client: Client, option: str, value
     assert writes(sandbox) == [f"POST {COMPUTES}", f"PATCH {COMPUTES}/{compute['id']}"]
 
 
-@pytest.mark.parametrize("option", ["min_cu", "max_cu", "suspend_timeout"])
-def test_settings_are_for_the_state_present(sandbox: Sandbox, client: Client, option: str) -> None:
+@pytest.mark.parametrize(
+    "option, value",
+    [
+        *((name, 1) for name in ("min_cu", "max_cu", "suspend_timeout")),
+        ("name", "x"),
+        ("pg_settings", {}),
+        ("disabled", False),
+    ],
+)
+def test_settings_are_for_the_state_present(sandbox: Sandbox, client: Client, option: str, value: Any) -> None:
     for state in ("started", "suspended", "restarted", "absent"):
         message = f"{option}: requires state: present. To change it and set state: {state}"
         with pytest.raises(ClouddbError, match=message):
-            task(client, **{**DEV, "state": state, option: 1})
+            task(client, **{**DEV, "state": state, option: value})
     assert sandbox.sent() == []
 
 

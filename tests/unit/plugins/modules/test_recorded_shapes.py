@@ -79,9 +79,7 @@ SHAPES |= {
         "method": "POST",
         "set": {name: [] for name in ("operations", "roles", "databases", "endpoints", "connection_uris")},
     },
-    "annotations beside branches": {
-        "set": {"annotation": {"object": {"type": "branch"}, "value": {}}, "annotations": {}}
-    },
+    "annotations of branches": {"set": {"annotation": {"object": {"type": "branch"}, "value": {}}, "annotations": {}}},
     "applications beside projects": {"set": {"unavailable_project_ids": [], "applications": {}, "integrations": {}}},
     "settings that the service has filled": {
         "set": each("project", "settings", value={"quota": {}, "allowed_ips": {"ips": ["0.0.0.0/0"]}, "hipaa": False})
@@ -129,10 +127,8 @@ def test_each_shape(sandbox: Sandbox, client: Client, module: ModuleType, option
 
 def with_each(*answers: str) -> pytest.MarkDecorator:
     """Each module with each of these answers; for each change, one in three."""
-    rows = product(answers, EACH_MODULE)
-    return pytest.mark.parametrize(
-        "answer, module, options", sampled(*((answer, *each) for answer, each in rows), stride=3)
-    )
+    rows = [(answer, *each) for answer, each in product(answers, EACH_MODULE)]
+    return pytest.mark.parametrize("answer, module, options", sampled(*rows, stride=3))
 
 
 @with_each(*ANSWERS)

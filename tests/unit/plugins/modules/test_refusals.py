@@ -31,19 +31,21 @@ FILES = [
 REFUSED = {409, 412, 422}
 
 DEV = {"module": "branch", "name": "dev"}
-PROTECTED, EXPIRING, DELETED = {**DEV, "protected": True}, {**DEV, "expires_at": "7d"}, {**DEV, "state": "absent"}
+PROTECTED, EXPIRES, DELETED = {**DEV, "protected": True}, {**DEV, "expires_at": "7d"}, {**DEV, "state": "absent"}
 KID = {**DEV, "name": "kid", "parent": "dev"}
 COMPUTE = {"module": "compute", "branch": "dev"}
+NO_COMPUTE, UNFIT = {**COMPUTE, "state": "absent"}, {**COMPUTE, "min_cu": 4, "max_cu": 1}
 RESTORE = {"module": "branch_restore", "name": "dev"}
+OWN_ID = "ID"  # the id of dev
+OF_ITSELF = {**RESTORE, "source": OWN_ID}
 USER = {"module": "database_user", "branch": "dev", "name": "app"}
 DATABASE = {"module": "database", "branch": "dev", "name": "orders", "owner": "app"}
 SCHEDULED = {**DEV, "backup_schedule": [{"frequency": "daily", "hour": 3}]}
 OF_OLD = {**RESTORE, "timestamp": "400d", "source": "main", "preserve_as": "old"}
 NO_SHOP = {"module": "project", "name": "shop", "state": "absent"}
-OWN_ID = "ID"  # the id of dev
 
 
-class Foreseen(NamedTuple):
+class Row(NamedTuple):
     """A task that is refused after others: the kind of the failure or its option, what an earlier task may do, the message's start."""
 
     earlier: list[dict[str, Any]]
@@ -54,54 +56,42 @@ class Foreseen(NamedTuple):
 
 
 # By the message of the sandbox, with its values as {}.
-FORESEEN: dict[str, Foreseen] = {
-    "branch {} cannot have children: it expires at {}": Foreseen([EXPIRING], KID, "parent"),
-    "branch {} cannot expire: it has children": Foreseen([DEV, KID], EXPIRING, "expires_at", "deletes them"),
-    "branch {} cannot expire: it is protected or the project's default branch": Foreseen(
-        [PROTECTED], EXPIRING, "expires_at"
-    ),
-    "branch {} cannot be the default branch: it expires at {}": Foreseen(
-        [EXPIRING], {**DEV, "default": True}, "default"
-    ),
-    "cannot delete branch {}: it is protected": Foreseen(
+FORESEEN: dict[str, Row] = {
+    "branch {} cannot have children: it expires at {}": Row([EXPIRES], KID, "parent"),
+    "branch {} cannot expire: it has children": Row([DEV, KID], EXPIRES, "expires_at", "deletes them"),
+    "branch {} cannot expire: it is protected or the project's default branch": Row([PROTECTED], EXPIRES, "expires_at"),
+    "branch {} cannot be the default branch: it expires at {}": Row([EXPIRES], {**DEV, "default": True}, "default"),
+    "cannot delete branch {}: it is protected": Row(
         [PROTECTED], DELETED, "refused", text="Branch dev cannot be deleted: it is protected"
     ),
-    "cannot delete branch {}: it is the project's default branch": Foreseen(
+    "cannot delete branch {}: it is the project's default branch": Row(
         [], {**DELETED, "name": "main"}, "refused", text="Branch main cannot be deleted: it is the default"
     ),
-    "cannot delete branch {}: it has children; delete {} first": Foreseen(
+    "cannot delete branch {}: it has children; delete {} first": Row(
         [DEV, KID],
         DELETED,
         "refused",
         "deletes them",
         "Branch dev cannot be deleted: other branches were created from it. Delete these first: kid.",
     ),
-    "branch {} cannot be restored: it is protected": Foreseen([PROTECTED], RESTORE, "refused"),
-    "the history of branch {} does not contain {}": Foreseen([DEV], OF_OLD, "timestamp"),
-    "source_timestamp or source_lsn is required: the branch is its own source": Foreseen(
-        [DEV], {**RESTORE, "source": OWN_ID}, "source"
-    ),
-    "preserve_under_name is required: the branch has children, or is its own source": Foreseen(
+    "branch {} cannot be restored: it is protected": Row([PROTECTED], RESTORE, "refused"),
+    "the history of branch {} does not contain {}": Row([DEV], OF_OLD, "timestamp"),
+    "source_timestamp or source_lsn is required: the branch is its own source": Row([DEV], OF_ITSELF, "source"),
+    "preserve_under_name is required: the branch has children, or is its own source": Row(
         [DEV],
         {**RESTORE, "lsn": "0/1E8A5B0"},
         "preserve_as",
         text="preserve_as: is required to restore a branch from its own history.",
     ),
-    "{} has a {} named {} already": Foreseen([DEV, {**DEV, "name": "demo"}], {**DEV, "new_name": "demo"}, "new_name"),
-    "autoscaling_limit_min_cu must not exceed autoscaling_limit_max_cu": Foreseen(
-        [DEV], {**COMPUTE, "min_cu": 4, "max_cu": 1}, "min_cu"
-    ),
-    "endpoint {} cannot be deleted: its branch is protected": Foreseen(
-        [PROTECTED], {**COMPUTE, "state": "absent"}, "refused"
-    ),
-    "cannot delete role {}: it owns {}": Foreseen(
-        [DEV, USER, DATABASE], {**USER, "state": "absent"}, "refused", "does so"
-    ),
-    "branch {} cannot be recovered before its parent {}": Foreseen(
+    "{} has a {} named {} already": Row([DEV, {**DEV, "name": "demo"}], {**DEV, "new_name": "demo"}, "new_name"),
+    "autoscaling_limit_min_cu must not exceed autoscaling_limit_max_cu": Row([DEV], UNFIT, "min_cu"),
+    "endpoint {} cannot be deleted: its branch is protected": Row([PROTECTED], NO_COMPUTE, "refused"),
+    "cannot delete role {}: it owns {}": Row([DEV, USER, DATABASE], {**USER, "state": "absent"}, "refused", "does so"),
+    "branch {} cannot be recovered before its parent {}": Row(
         [DEV, KID, {**KID, "state": "absent"}, DELETED], {**KID, "state": "recovered"}, "refused", "recovers it"
     ),
-    "branch {} cannot have {}: it is not a root branch": Foreseen([DEV], SCHEDULED, "backup_schedule"),
-    "project {} cannot be deleted: it has a protected branch": Foreseen([PROTECTED], NO_SHOP, "refused", "does so"),
+    "branch {} cannot have {}: it is not a root branch": Row([DEV], SCHEDULED, "backup_schedule"),
+    "project {} cannot be deleted: it has a protected branch": Row([PROTECTED], NO_SHOP, "refused", "does so"),
 }
 IN_OPTIONS = "the module itself refuses these values, before any request"
 UNSHOWN = {

@@ -66,15 +66,12 @@ def test_secrets_are_not_in_results(sandbox: Sandbox, client: Client, module: st
 
 @each_module
 def test_a_project_that_does_not_exist_is_an_error_except_in_check_mode(client: Client, module: str) -> None:
+    name = LISTS[module][0]
     with pytest.raises(ClouddbError, match="project: there is no project 'shopp'. Did you mean shop?"):
         task(client, module, project="shopp")
     planned = task(client, module, True, project="shopp")
-    assert (planned["changed"], planned[LISTS[module][0]], len(planned["warnings"])) == (False, [], 1)
-    assert task(client, module, True, project=NOT_CREATED_ID) == {
-        "changed": False,
-        LISTS[module][0]: [],
-        "warnings": [],
-    }
+    assert (planned["changed"], planned[name], len(planned["warnings"])) == (False, [], 1)
+    assert task(client, module, True, project=NOT_CREATED_ID) == {"changed": False, name: [], "warnings": []}
 
 
 @pytest.mark.parametrize("module", [*LISTS][1:])

@@ -192,16 +192,13 @@ def test_a_schedule_is_compared_by_what_is_given(sandbox: Sandbox, client: Clien
     twice = [{"frequency": "monthly", "hour": 0, "day": 31, "retention": each} for each in ("1h", "35d")]
     changed = task(client, **main, backup_schedule=twice)
     assert changed["diff"] == {"before": {"schedule": []}, "after": {"schedule": schedule(sandbox)}}
-    invalid = [("retention", each) for each in ("soon", "30m", "36d")] + [
+    wrong = [("retention", each) for each in ("soon", "30m", "36d")] + [
         ("hour", 24),
         ("hour", -1),
         ("day", 0),
         ("day", 32),
     ]
-    for item in [
-        *({"frequency": "monthly", name: value} for name, value in invalid),
-        {"frequency": "weekly", "day": 8},
-    ]:
+    for item in [*({"frequency": "monthly", name: value} for name, value in wrong), {"frequency": "weekly", "day": 8}]:
         failure = failing(client, check_mode=True, **main, backup_schedule=[item])
         assert failure == {"kind": "invalid_option", "option": "backup_schedule"}
 

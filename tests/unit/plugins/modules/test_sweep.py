@@ -79,12 +79,10 @@ class TestSelection:
     @pytest.fixture
     def branches(self, sandbox: Sandbox) -> Ids:
         """The ids of branches that are 10 days old, except for the one of today, and a child of one of them."""
-        created = {
-            name: create(sandbox, name, protected=name == "pr-2") for name in ("pr-1", "pr-2", "pr-3", "x", "pr-4")
-        }
-        create(sandbox, "child", parent_id=created["pr-4"])
+        ids = {name: create(sandbox, name, protected=name == "pr-2") for name in ("pr-1", "pr-2", "pr-3", "x", "pr-4")}
+        create(sandbox, "child", parent_id=ids["pr-4"])
         sandbox.advance(10 * 86400)
-        return {**created, "pr-5": create(sandbox, "pr-5")}
+        return {**ids, "pr-5": create(sandbox, "pr-5")}
 
     def test_old_branches_that_match_are_deleted(self, sandbox: Sandbox, client: Client, branches: Any) -> None:
         planned = task(client, check_mode=True, **ALL_OLD)
@@ -218,9 +216,7 @@ def test_a_branch_gone_meanwhile_is_no_change(sandbox: Sandbox, client: Client, 
     assert (names(result), result["warnings"]) == (["pr-3", "pr-1"], [])
 
 
-@pytest.mark.parametrize(
-    ("status", "refused"), [(400, "pr-1"), (403, "pr-2"), (409, "pr-3"), (412, "pr-1"), (422, "pr-2")]
-)
+@pytest.mark.parametrize("status, refused", [(400, "pr-1"), (403, "pr-2"), (409, "pr-3"), (412, "pr-1"), (422, "pr-2")])
 def test_a_refusal_does_not_stop_the_others(
     sandbox: Sandbox, client: Client, ids: Ids, status: int, refused: str
 ) -> None:
@@ -296,10 +292,8 @@ def test_branches_whose_parents_form_a_circle_stay(sandbox: Sandbox, client: Cli
 
 
 def test_an_empty_parent_is_none(sandbox: Sandbox, client: Client, ids: Ids) -> None:
-    branches = [
-        {**each, "parent_id": empty}
-        for each, empty in zip(sandbox.api("GET", BRANCHES + OLDEST_FIRST)["branches"], ({}, [], "", None))
-    ]
+    branches = sandbox.api("GET", BRANCHES + OLDEST_FIRST)["branches"]
+    branches = [{**each, "parent_id": empty} for each, empty in zip(branches, ({}, [], "", None))]
     sandbox.fault("status", status=200, method="GET", path=BRANCHES, body={"branches": branches})
     assert names(task(client, **ALL_OLD)) == ["pr-3", "pr-2", "pr-1"]
 

@@ -50,10 +50,7 @@ def test_what_is_missing_is_named_by_the_options_of_the_task(params: dict[str, A
     ("field", "text"),
     [
         ("parent_id", "parent: branch dev has another parent than main, and an existing branch keeps its parent."),
-        (
-            "init_source",
-            "init_source: br-1 has init_source full, which cannot be changed. Set init_source to this value,",
-        ),
+        ("init_source", "init_source: br-1 has init_source full, which cannot be changed. Set init_source to this"),
     ],
 )
 def test_an_unchangeable_field_has_the_words_of_its_kind(field: str, text: str) -> None:
