@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Check mode beside the run: for each module, state and state of the resource, check, run, check, run.
 
-In random plays, so is each task, and the account after it is compared. With faults, requests of the first run fail, before or after
-the service has processed them.
+In random plays, so is each task, and the account after it is compared. With faults, requests of the first run fail,
+before or after the service has processed them.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ SCENARIOS: list[tuple[str, Options, str | None]] = [
 
 
 class Outcome(NamedTuple):
-    """What has to agree, whether the task reports C(changed) and the names of the diff's fields, or what is refused; and its texts."""
+    """Whether the task reports C(changed), with the names of the diff's fields, or what is refused; and its texts."""
 
     reported: tuple[bool, dict[str, list[str]]] | str
     texts: list[str]

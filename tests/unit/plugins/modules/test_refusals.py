@@ -46,7 +46,7 @@ NO_SHOP = {"module": "project", "name": "shop", "state": "absent"}
 
 
 class Row(NamedTuple):
-    """A task that is refused after others: the kind of the failure or its option, what an earlier task may do, the message's start."""
+    """A task that is refused after others, with the failure's option or kind, a remedy, and the start of the message."""
 
     earlier: list[dict[str, Any]]
     options: dict[str, Any]

@@ -32,7 +32,6 @@ def ids(sandbox: Sandbox) -> Ids:
 
 
 def create(sandbox: Sandbox, name: str, **fields: Any) -> str:
-    sandbox.advance(60)
     branch = sandbox.api("POST", BRANCHES, {"branch": {"name": name, **fields}, "endpoints": []})["branch"]
     sandbox.advance(60)
     return str(branch["id"])
