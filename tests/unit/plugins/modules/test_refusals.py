@@ -83,7 +83,12 @@ FORESEEN: dict[str, Row] = {
         "preserve_as",
         text="preserve_as: is required to restore a branch from its own history.",
     ),
-    "{} has a {} named {} already": Row([DEV, {**DEV, "name": "demo"}], {**DEV, "new_name": "demo"}, "new_name"),
+    "{} has a {} named {} already": Row(
+        [DEV, {**DEV, "name": "demo"}],
+        {**DEV, "new_name": "demo"},
+        "new_name",
+        text="new_name: there is another branch of this name",
+    ),
     "autoscaling_limit_min_cu must not exceed autoscaling_limit_max_cu": Row([DEV], UNFIT, "min_cu"),
     "endpoint {} cannot be deleted: its branch is protected": Row([PROTECTED], NO_COMPUTE, "refused"),
     "cannot delete role {}: it owns {}": Row([DEV, USER, DATABASE], {**USER, "state": "absent"}, "refused", "does so"),
