@@ -14,6 +14,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._options import NO
 from ansible_collections.clouddb.control.tests.unit.support.resource_task import SHOP, failing, task, writes
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
+Options = dict[str, Any]
 BRANCHES, COMPUTES = f"/projects/{SHOP}/branches", f"/projects/{SHOP}/endpoints"
 DEV = {"module": "compute", "branch": "dev"}
 REPLICA = {**DEV, "type": "read_only"}
@@ -31,25 +32,17 @@ def computes(sandbox: Sandbox, branch_id: str) -> list[dict[str, Any]]:
     return [each for each in sandbox.api("GET", COMPUTES)["endpoints"] if each["branch_id"] == branch_id]
 
 
-@pytest.mark.parametrize("resource", [DEV, REPLICA], ids=["read_write", "read_only"])
-def test_present_creates_once_and_absent_deletes_once(
-    sandbox: Sandbox, client: Client, dev: str, resource: dict[str, Any]
-) -> None:
+@pytest.mark.parametrize("resource", [DEV, REPLICA])
+def test_present_creates_and_absent_deletes_once(sandbox: Sandbox, client: Client, dev: str, resource: Options) -> None:
     sized = {**resource, "min_cu": 0.5, "max_cu": 2.0, "suspend_timeout": "5m"}
     planned = task(client, check_mode=True, **sized)
     assert (planned["changed"], planned["compute"]["id"], writes(sandbox)) == (True, None, [])
     created = task(client, **sized)
     [compute] = computes(sandbox, dev)
     assert (created["changed"], created["compute"]) == (True, compute)
-    wanted = {
-        "branch_id": dev,
-        "type": resource.get("type", "read_write"),
-        "current_state": "active",
-        "autoscaling_limit_min_cu": 0.5,
-        "autoscaling_limit_max_cu": 2,
-        "suspend_timeout_seconds": 300,
-    }
-    assert wanted.items() <= compute.items()
+    wanted = {"branch_id": dev, "type": resource.get("type", "read_write"), "current_state": "active"}
+    sizes = {"autoscaling_limit_min_cu": 0.5, "autoscaling_limit_max_cu": 2, "suspend_timeout_seconds": 300}
+    assert {**wanted, **sizes}.items() <= compute.items()
     assert created.keys() == planned.keys()
     assert task(client, **sized)["changed"] is False
     assert (writes(sandbox), computes(sandbox, dev)) == ([f"POST {COMPUTES}"], [compute])
@@ -72,9 +65,7 @@ def test_present_creates_once_and_absent_deletes_once(
         ("suspend_timeout", 0, "suspend_timeout_seconds", 0),
     ],
 )
-def test_a_setting_that_differs_is_changed(
-    sandbox: Sandbox, client: Client, option: str, value: Any, field: str, stored: Any
-) -> None:
+def test_a_new_value_is_set(sandbox: Sandbox, client: Client, option: str, value: Any, field: str, stored: Any) -> None:
     before = {**DEV, "max_cu": 4.0, "suspend_timeout": 300}
     compute = task(client, **before)["compute"]
     wanted = {**before, option: value}
@@ -85,18 +76,20 @@ def test_a_setting_that_differs_is_changed(
     assert writes(sandbox) == [f"POST {COMPUTES}", f"PATCH {COMPUTES}/{compute['id']}"]
 
 
-def test_a_suspend_timeout_is_whole_seconds(sandbox: Sandbox, client: Client) -> None:
-    for value in ("0.5s", 1.5, "-2", "never", True):
-        failure = failing(client, **DEV, suspend_timeout=value)
-        assert (failure, writes(sandbox)) == ({"kind": "invalid_option", "option": "suspend_timeout"}, [])
-
-
-@pytest.mark.parametrize("option", ["min_cu", "max_cu", "suspend_timeout"])
-def test_settings_are_for_the_state_present(sandbox: Sandbox, client: Client, option: str) -> None:
+@pytest.mark.parametrize(
+    "option, value",
+    [
+        *((name, 1) for name in ("min_cu", "max_cu", "suspend_timeout")),
+        ("name", "x"),
+        ("pg_settings", {}),
+        ("disabled", False),
+    ],
+)
+def test_settings_are_for_the_state_present(sandbox: Sandbox, client: Client, option: str, value: Any) -> None:
     for state in ("started", "suspended", "restarted", "absent"):
         message = f"{option}: requires state: present. To change it and set state: {state}"
         with pytest.raises(ClouddbError, match=message):
-            task(client, **{**DEV, "state": state, option: 1})
+            task(client, **{**DEV, "state": state, option: value})
     assert sandbox.sent() == []
 
 
@@ -134,13 +127,10 @@ def test_present_does_not_start_a_compute_that_is_suspended(client: Client) -> N
     assert (resized["changed"], resized["compute"]["current_state"]) == (True, "idle")
 
 
-def test_a_branch_without_such_a_compute_is_an_error_except_in_check_mode(
-    sandbox: Sandbox, client: Client, dev: str
-) -> None:
+def test_a_missing_compute_is_an_error_except_in_check_mode(sandbox: Sandbox, client: Client, dev: str) -> None:
     for state in ("started", "suspended", "restarted"):
-        with pytest.raises(
-            ClouddbError, match="^branch: dev has no compute of type read_write. Create it with state: present.$"
-        ) as error:
+        message = "^branch: dev has no compute of type read_write. Create it with state: present.$"
+        with pytest.raises(ClouddbError, match=message) as error:
             task(client, **DEV, state=state)
         assert error.value.kind == "not_found"
         planned = task(client, check_mode=True, **DEV, state=state)
@@ -171,16 +161,12 @@ def test_without_a_branch_it_is_that_of_the_default_branch(sandbox: Sandbox, cli
 @pytest.mark.parametrize(
     "options", [{"project": NOT_CREATED_ID}, {"branch": NOT_CREATED_ID}, {"branch": "later"}, {"id": NOT_CREATED_ID}]
 )
-def test_what_an_earlier_task_would_create(client: Client, options: dict[str, Any]) -> None:
+def test_what_an_earlier_task_would_create(client: Client, options: Options) -> None:
     for state in ("present", "started", "suspended", "restarted"):
         planned = task(client, check_mode=True, **{**DEV, **options, "state": state})
         # A name that is not there is a warning, because it may be misspelled.
-        warnings = len(planned["warnings"])
-        assert (planned["changed"], planned["compute"]["id"], warnings) == (
-            True,
-            None,
-            int("later" in options.values()),
-        )
+        assert (planned["changed"], len(planned["warnings"])) == (True, int("later" in options.values()))
+        assert planned["compute"]["id"] is None
         assert NOT_CREATED_ID not in str(planned)
 
 
@@ -192,9 +178,7 @@ def test_an_action_whose_response_is_lost_is_not_sent_again(sandbox: Sandbox, cl
     assert (result["changed"], result["compute"]["current_state"], len(writes(sandbox))) == (True, "active", 3)
 
 
-def test_a_task_that_waits_twice_returns_the_operations_of_both_waits(
-    sandbox: Sandbox, client: Client, dev: str
-) -> None:
+def test_a_task_that_waits_twice_returns_the_operations_of_both(sandbox: Sandbox, client: Client, dev: str) -> None:
     body = {"endpoint": {"branch_id": dev, "type": "read_only"}}
     started = sandbox.api("POST", COMPUTES, body)["operations"]
     changed = task(client, **REPLICA, max_cu=4)

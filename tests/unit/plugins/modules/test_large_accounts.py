@@ -20,6 +20,7 @@ from ansible_collections.clouddb.control.tests.unit.support.module_main import d
 from ansible_collections.clouddb.control.tests.unit.support.resource_task import SHOP, task
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
+Options = dict[str, Any]
 DEFAULT_LIMIT = 10
 
 
@@ -55,48 +56,42 @@ class LargeAccount(Client):
         return Response({"projects": page, **({"pagination": {"cursor": page[-1]["id"]}} if page else {})}, request)
 
 
-LIST: dict[str, Any] = {}
-BY_ID = {"project_id": "calm-hill-129999"}
-BY_NAME = {"name": "shop-29999"}
-# A part of a thousand names.
-BY_COMMON_NAME = {"name": "shop-2"}
-RECENT = {"created_after": "24h"}
-
-
 @pytest.mark.parametrize(
     "module, number, options, service, found, most",
     [
-        (project_info, 3_000, LIST, {}, 3_000, 9),
-        (project_info, 30_000, BY_ID, {}, 1, 1),
-        (project_info, 30_000, BY_NAME, {}, 1, 2),
-        (project_info, 3_000, BY_COMMON_NAME, {}, 1, 4),
+        (project_info, 3_000, {}, {}, 3_000, 9),
+        (project_info, 30_000, {"project_id": "calm-hill-129999"}, {}, 1, 1),
+        (project_info, 30_000, {"name": "shop-29999"}, {}, 1, 2),
+        (project_info, 3_000, {"name": "shop-2"}, {}, 1, 4),  # a part of a thousand names
         (project_info, 3_000, {"name": "blog"}, {}, 0, 10),
-        (project_info, 3_000, LIST, {"most": 100}, 3_000, 31),
-        (project_info, 3_000, LIST, {"most": 100, "refuses": True}, 3_000, 33),
-        (project_info, 1_000, LIST, {"most": 10, "refuses": True}, 1_000, 104),
-        (project_info, 30_000, BY_NAME, {"searches": False}, 1, 76),
+        (project_info, 3_000, {}, {"most": 100}, 3_000, 31),
+        (project_info, 3_000, {}, {"most": 100, "refuses": True}, 3_000, 33),
+        (project_info, 1_000, {}, {"most": 10, "refuses": True}, 1_000, 104),
+        (project_info, 3_000, {"name": "shop-2999"}, {"searches": False}, 1, 9),
         (project_info, 3_000, {"name": "blog"}, {"searches": False}, 0, 9),
-        (operation_info, 1_000, {**RECENT, "workers": 1}, {}, 0, 1_004),
+        (operation_info, 1_000, {"created_after": "24h", "workers": 1}, {}, 0, 1_004),
     ],
 )
-def test_requests(
-    module: ModuleType, number: int, options: dict[str, Any], service: dict[str, Any], found: int, most: int
-) -> None:
+def test_requests(module: ModuleType, number: int, options: Options, service: Options, found: int, most: int) -> None:
     client = LargeAccount(number, **service)
     result = module.run({**defaults_of(module), **options}, client, False)
     assert len(result["projects" if module is project_info else "operations"]) == found
     assert client.sent == most
 
 
-class TestLongHistory:
-    """A branch without operations of its own, in a project that has many others since its creation"""
+def shop(**fields: Any) -> dict[str, Any]:
+    return {"projects": [{"id": SHOP, "name": "shop", **fields}]}
 
-    @pytest.fixture
-    def seed(self) -> dict[str, Any]:
-        of_others = [{"action": "apply_config", "age": "3d", "branch_id": "br-other"}] * 1_150
-        return {"projects": [{"id": SHOP, "name": "shop", "age": "9d", "operations": of_others}]}
 
-    def test_it_is_read_no_further_than_it_helps(self, sandbox: Sandbox, client: Client) -> None:
-        sandbox.fault("page_limit", items=100, times=None)
-        assert task(client, "branch", check_mode=True, name="main")["changed"] is False
-        assert sandbox.sent().count(f"GET /projects/{SHOP}/operations") == 10
+# Others have many operations since the creation of the branch, or one a minute, those of a day in 15 of 20 pages.
+MANY = [{"action": "apply_config", "age": "3d", "branch_id": "br-other"}] * 1_150
+
+
+@pytest.mark.parametrize(
+    "seed, pages", [(shop(age="9d", operations=MANY), 10), (shop(age="90d", generate_operations=2_000), 15)]
+)
+def test_a_history_of_others_is_read_no_further_than_it_helps(sandbox: Sandbox, client: Client, pages: int) -> None:
+    sandbox.fault("page_limit", items=100, times=None)
+    sandbox.fault("rewrite", path="*/operations", times=None, set={"operations.*.branch_id": "br-other-12345678"})
+    assert task(client, "branch", check_mode=True, name="main")["changed"] is False
+    assert sandbox.sent().count(f"GET /projects/{SHOP}/operations") == pages

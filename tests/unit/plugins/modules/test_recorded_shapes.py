@@ -26,6 +26,7 @@ from ansible_collections.clouddb.control.tests.unit.support.module_main import d
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 from clouddb_sandbox import rules
 
+Options = dict[str, Any]
 YEAR_1 = "0001-01-01T00:00:00Z"
 TIMES = ("created_at", "updated_at")
 PERIODS = ("consumption_period_start", "consumption_period_end", "quota_reset_at")
@@ -40,8 +41,7 @@ def each(kind: str, *names: str, value: Any) -> dict[str, Any]:
 SHAPES: dict[str, dict[str, Any]] = {
     # A list of branches, September 2026
     "archived branches": {"set": each("branch", "current_state", value="archived")},
-    # A new project
-    "periods of the year 1": {"set": each("project", *PERIODS, value=YEAR_1)},
+    "periods of the year 1": {"set": each("project", *PERIODS, value=YEAR_1)},  # A new project
     # A list of keys, September 2025
     "two addresses": {"set": {"*.last_used_from_addr": "192.0.2.1,198.51.100.7"}},
     "creators of keys as texts": {"set": {"*.created_by": "5f0c9d3e-2b7a-4c1d-8e6f-7a9b0c1d2e3f"}},
@@ -79,9 +79,7 @@ SHAPES |= {
         "method": "POST",
         "set": {name: [] for name in ("operations", "roles", "databases", "endpoints", "connection_uris")},
     },
-    "annotations beside branches": {
-        "set": {"annotation": {"object": {"type": "branch"}, "value": {}}, "annotations": {}}
-    },
+    "annotations of branches": {"set": {"annotation": {"object": {"type": "branch"}, "value": {}}, "annotations": {}}},
     "applications beside projects": {"set": {"unavailable_project_ids": [], "applications": {}, "integrations": {}}},
     "settings that the service has filled": {
         "set": each("project", "settings", value={"quota": {}, "allowed_ips": {"ips": ["0.0.0.0/0"]}, "hipaa": False})
@@ -97,12 +95,10 @@ TOGETHER = [
     pytest.param(NEVER_USED, id="keys that were never used"),
     *(pytest.param({name}, id=f"only {name}", marks=pytest.mark.soak) for name in SHAPES),
 ]
+POST = {"method": "POST"}
 ANSWERS = {
-    "rate_limit": {},
-    "timeout": {"method": "GET"},
-    "locked": {"method": "POST"},
-    "endpoint_busy": {"method": "POST"},
-    "branch_not_ready": {"method": "POST", "path": "/projects/*/*"},
+    **{"rate_limit": {}, "timeout": {"method": "GET"}, "locked": POST, "endpoint_busy": POST},
+    "branch_not_ready": {**POST, "path": "/projects/*/*"},
 }
 
 
@@ -112,18 +108,15 @@ def seed() -> dict[str, Any]:
     return {"projects": [{"id": SHOP, "name": "shop", "age": "2d", "operations": [done]}]}
 
 
-def run(client: Client, module: ModuleType, options: dict[str, Any]) -> dict[str, Any]:
+def run(client: Client, module: ModuleType, options: Options) -> dict[str, Any]:
     # Two modules write files, if the task has dest.
     attributes = [lambda *_arguments: False] if name_of(module) in ("api_key", "connection_info") else []
-    result: dict[str, Any] = module.run({**defaults_of(module), **options}, client, False, *attributes)
-    return result
+    return dict(module.run({**defaults_of(module), **options}, client, False, *attributes))
 
 
 @of_every_module
 @pytest.mark.parametrize("shapes", TOGETHER)
-def test_recorded_shapes(
-    sandbox: Sandbox, client: Client, module: ModuleType, options: dict[str, Any], shapes: set[str]
-) -> None:
+def test_each_shape(sandbox: Sandbox, client: Client, module: ModuleType, options: Options, shapes: set[str]) -> None:
     for name, shape in SHAPES.items():
         if name in shapes:
             sandbox.fault("rewrite", times=None, **shape)
@@ -134,16 +127,12 @@ def test_recorded_shapes(
 
 def with_each(*answers: str) -> pytest.MarkDecorator:
     """Each module with each of these answers; for each change, one in three."""
-    rows = product(answers, EACH_MODULE)
-    return pytest.mark.parametrize(
-        "answer, module, options", sampled(*((answer, *each) for answer, each in rows), stride=3)
-    )
+    rows = [(answer, *each) for answer, each in product(answers, EACH_MODULE)]
+    return pytest.mark.parametrize("answer, module, options", sampled(*rows, stride=3))
 
 
 @with_each(*ANSWERS)
-def test_a_recorded_answer_is_ridden_out(
-    sandbox: Sandbox, client: Client, module: ModuleType, options: dict[str, Any], answer: str
-) -> None:
+def test_it_is_ridden_out(sandbox: Sandbox, client: Client, module: ModuleType, options: Options, answer: str) -> None:
     sandbox.fault("recorded", answer=answer, **ANSWERS[answer])
     assert run(client, module, options)["changed"] == (name_of(module) in CHANGES)
 
@@ -153,7 +142,7 @@ NOT_FOUND = ("no_route", "organization_key")
 
 @with_each("plan", "not_in_plan", *NOT_FOUND)
 def test_a_recorded_refusal_is_reported_in_its_words(
-    sandbox: Sandbox, client: Client, module: ModuleType, options: dict[str, Any], answer: str
+    sandbox: Sandbox, client: Client, module: ModuleType, options: Options, answer: str
 ) -> None:
     sandbox.fault("recorded", answer=answer, times=None)
     with pytest.raises(ClouddbError) as failed:
@@ -175,17 +164,12 @@ def test_a_parent_that_is_not_found_yet(sandbox: Sandbox, client: Client) -> Non
     assert run(client, branch, child)["changed"] is True
 
 
-DELETIONS = [
-    (branch, {"project": SHOP, "name": "dev", "state": "absent"}),
-    (project, {"id": SHOP, "state": "absent"}),
-]
+DELETIONS = [(branch, {"project": SHOP, "name": "dev", "state": "absent"}), (project, {"id": SHOP, "state": "absent"})]
 
 
 @pytest.mark.parametrize("shape", ["no operations", "empty bodies"])
 @pytest.mark.parametrize("module, options", DELETIONS)
-def test_a_recorded_deletion(
-    sandbox: Sandbox, client: Client, module: ModuleType, options: dict[str, Any], shape: str
-) -> None:
+def test_recorded_deletion(sandbox: Sandbox, client: Client, module: ModuleType, options: Options, shape: str) -> None:
     sandbox.api("POST", f"/projects/{SHOP}/branches", {"branch": {"name": "dev"}})
     sandbox.advance(60)
     sandbox.fault("rewrite", times=None, **SHAPES[shape])

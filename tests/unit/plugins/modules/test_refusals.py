@@ -1,6 +1,8 @@
 # Copyright (c) clouddb.control contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the sandbox refuses about resources: check mode foresees it, or the reason why nothing that it reads shows it."""
+"""What the sandbox refuses about resources: check mode foresees it, or the reason why nothing that it reads shows it.
+
+Of the limits of the account's plan, the error says what frees room."""
 
 from __future__ import annotations
 
@@ -15,8 +17,10 @@ import clouddb_sandbox
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._http.errors import StatusError
+from ansible_collections.clouddb.control.plugins.module_utils._http.failures import AFTER_LIMITS
 from ansible_collections.clouddb.control.tests.unit.support.resource_task import SHOP, failing, task, writes
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
+from clouddb_sandbox.limits import COUNTED
 
 # Of resources with a module.
 FILES = [
@@ -27,72 +31,72 @@ FILES = [
 REFUSED = {409, 412, 422}
 
 DEV = {"module": "branch", "name": "dev"}
+PROTECTED, EXPIRES, DELETED = {**DEV, "protected": True}, {**DEV, "expires_at": "7d"}, {**DEV, "state": "absent"}
 KID = {**DEV, "name": "kid", "parent": "dev"}
 COMPUTE = {"module": "compute", "branch": "dev"}
+NO_COMPUTE, UNFIT = {**COMPUTE, "state": "absent"}, {**COMPUTE, "min_cu": 4, "max_cu": 1}
 RESTORE = {"module": "branch_restore", "name": "dev"}
+OWN_ID = "ID"  # the id of dev
+OF_ITSELF = {**RESTORE, "source": OWN_ID}
 USER = {"module": "database_user", "branch": "dev", "name": "app"}
 DATABASE = {"module": "database", "branch": "dev", "name": "orders", "owner": "app"}
-OWN_ID = "ID"  # the id of dev
+SCHEDULED = {**DEV, "backup_schedule": [{"frequency": "daily", "hour": 3}]}
+OF_OLD = {**RESTORE, "timestamp": "400d", "source": "main", "preserve_as": "old"}
+NO_SHOP = {"module": "project", "name": "shop", "state": "absent"}
 
 
-class Foreseen(NamedTuple):
-    """A task that is refused after others, and the kind of the failure or its option; C(warns) if an earlier task may help."""
+class Row(NamedTuple):
+    """A task that is refused after others, with the failure's option or kind, a remedy, and the start of the message."""
 
     earlier: list[dict[str, Any]]
     options: dict[str, Any]
     failure: str
-    warns: bool = False
+    remedy: str = ""
+    text: str = ""
 
 
 # By the message of the sandbox, with its values as {}.
-FORESEEN: dict[str, Foreseen] = {
-    "branch {} cannot have children: it expires at {}": Foreseen([{**DEV, "expires_at": "7d"}], KID, "parent"),
-    "branch {} cannot expire: it has children": Foreseen([DEV, KID], {**DEV, "expires_at": "7d"}, "expires_at", True),
-    "branch {} cannot expire: it is protected or the project's default branch": Foreseen(
-        [{**DEV, "protected": True}], {**DEV, "expires_at": "7d"}, "expires_at"
+FORESEEN: dict[str, Row] = {
+    "branch {} cannot have children: it expires at {}": Row([EXPIRES], KID, "parent"),
+    "branch {} cannot expire: it has children": Row([DEV, KID], EXPIRES, "expires_at", "deletes them"),
+    "branch {} cannot expire: it is protected or the project's default branch": Row([PROTECTED], EXPIRES, "expires_at"),
+    "branch {} cannot be the default branch: it expires at {}": Row([EXPIRES], {**DEV, "default": True}, "default"),
+    "cannot delete branch {}: it is protected": Row(
+        [PROTECTED], DELETED, "refused", text="Branch dev cannot be deleted: it is protected"
     ),
-    "branch {} cannot be the default branch: it expires at {}": Foreseen(
-        [{**DEV, "expires_at": "7d"}], {**DEV, "default": True}, "default"
+    "cannot delete branch {}: it is the project's default branch": Row(
+        [], {**DELETED, "name": "main"}, "refused", text="Branch main cannot be deleted: it is the default"
     ),
-    "cannot delete branch {}: it is protected": Foreseen(
-        [{**DEV, "protected": True}], {**DEV, "state": "absent"}, "refused"
-    ),
-    "cannot delete branch {}: it is the project's default branch": Foreseen(
-        [], {**DEV, "name": "main", "state": "absent"}, "refused"
-    ),
-    "cannot delete branch {}: it has children; delete {} first": Foreseen(
-        [DEV, KID], {**DEV, "state": "absent"}, "refused", True
-    ),
-    "branch {} cannot be restored: it is protected": Foreseen([{**DEV, "protected": True}], RESTORE, "refused"),
-    "the history of branch {} does not contain {}": Foreseen(
-        [DEV], {**RESTORE, "timestamp": "400d", "source": "main", "preserve_as": "old"}, "timestamp"
-    ),
-    "source_timestamp or source_lsn is required: the branch is its own source": Foreseen(
-        [DEV], {**RESTORE, "source": OWN_ID}, "source"
-    ),
-    "preserve_under_name is required: the branch has children, or is its own source": Foreseen(
-        [DEV], {**RESTORE, "lsn": "0/1E8A5B0"}, "preserve_as"
-    ),
-    "{} has a {} named {} already": Foreseen([DEV, {**DEV, "name": "demo"}], {**DEV, "new_name": "demo"}, "new_name"),
-    "autoscaling_limit_min_cu must not exceed autoscaling_limit_max_cu": Foreseen(
-        [DEV], {**COMPUTE, "min_cu": 4, "max_cu": 1}, "min_cu"
-    ),
-    "endpoint {} cannot be deleted: its branch is protected": Foreseen(
-        [{**DEV, "protected": True}], {**COMPUTE, "state": "absent"}, "refused"
-    ),
-    "cannot delete role {}: it owns {}": Foreseen([DEV, USER, DATABASE], {**USER, "state": "absent"}, "refused", True),
-    "branch {} cannot be recovered before its parent {}": Foreseen(
-        [DEV, KID, {**KID, "state": "absent"}, {**DEV, "state": "absent"}],
-        {**KID, "state": "recovered"},
+    "cannot delete branch {}: it has children; delete {} first": Row(
+        [DEV, KID],
+        DELETED,
         "refused",
-        True,
+        "deletes them",
+        "Branch dev cannot be deleted: other branches were created from it. Delete these first: kid.",
     ),
-    "branch {} cannot have {}: it is not a root branch": Foreseen(
-        [DEV], {**DEV, "backup_schedule": [{"frequency": "daily", "hour": 3}]}, "backup_schedule"
+    "branch {} cannot be restored: it is protected": Row([PROTECTED], RESTORE, "refused"),
+    "the history of branch {} does not contain {}": Row([DEV], OF_OLD, "timestamp"),
+    "source_timestamp or source_lsn is required: the branch is its own source": Row([DEV], OF_ITSELF, "source"),
+    "preserve_under_name is required: the branch has children, or is its own source": Row(
+        [DEV],
+        {**RESTORE, "lsn": "0/1E8A5B0"},
+        "preserve_as",
+        text="preserve_as: is required to restore a branch from its own history.",
     ),
-    "project {} cannot be deleted: it has a protected branch": Foreseen(
-        [{**DEV, "protected": True}], {"module": "project", "name": "shop", "state": "absent"}, "refused", True
+    "{} has a {} named {} already": Row(
+        [DEV, {**DEV, "name": "demo"}],
+        {**DEV, "new_name": "demo"},
+        "new_name",
+        text="new_name: there is another branch of this name",
     ),
+    "autoscaling_limit_min_cu must not exceed autoscaling_limit_max_cu": Row([DEV], UNFIT, "min_cu"),
+    "endpoint {} cannot be deleted: its branch is protected": Row([PROTECTED], NO_COMPUTE, "refused"),
+    "cannot delete role {}: it owns {}": Row([DEV, USER, DATABASE], {**USER, "state": "absent"}, "refused", "does so"),
+    "branch {} cannot be recovered before its parent {}": Row(
+        [DEV, KID, {**KID, "state": "absent"}, DELETED], {**KID, "state": "recovered"}, "refused", "recovers it"
+    ),
+    "branch {} cannot have {}: it is not a root branch": Row([DEV], SCHEDULED, "backup_schedule"),
+    "project {} cannot be deleted: it has a protected branch": Row([PROTECTED], NO_SHOP, "refused", "does so"),
 }
 IN_OPTIONS = "the module itself refuses these values, before any request"
 UNSHOWN = {
@@ -135,25 +139,31 @@ def test_each_refusal_of_the_sandbox_is_foreseen_or_has_a_reason() -> None:
 
 @pytest.mark.parametrize("message", FORESEEN)
 def test_check_mode_foresees_what_the_service_refuses(sandbox: Sandbox, client: Client, message: str) -> None:
-    foreseen = FORESEEN[message]
-    for options in foreseen.earlier:
-        task(client, **options)
+    """With the message of the run, or as a warning if an earlier task may solve the problem.
+
+    As in https://github.com/ansible/ansible/issues/23981
+    """
+    earlier, options, failure, remedy, text = FORESEEN[message]
+    for each in earlier:
+        task(client, **each)
         sandbox.advance(60)
-    options = {
-        name: branch_id(sandbox, "dev") if value == OWN_ID else value for name, value in foreseen.options.items()
-    }
+    options = {name: branch_id(sandbox, "dev") if value == OWN_ID else value for name, value in options.items()}
     sent = len(writes(sandbox))
-    if foreseen.warns:
-        [warning] = task(client, check_mode=True, **options)["warnings"]
-        assert warning.endswith("this task will fail.")
+    if remedy:
+        planned = task(client, check_mode=True, **options)
+        [foreseen] = planned["warnings"]
+        assert planned["changed"] is True
     else:
-        with pytest.raises(ClouddbError) as planned:
+        with pytest.raises(ClouddbError) as refusal:
             task(client, check_mode=True, **options)
-        assert (planned.value.details.get("option") or planned.value.kind) == foreseen.failure
+        foreseen = str(refusal.value)
+        assert (refusal.value.details.get("option") or refusal.value.kind) == failure
     assert len(writes(sandbox)) == sent
     with pytest.raises(ClouddbError) as error:
         task(client, **options)
-    assert (error.value.details.get("option") or error.value.kind) == foreseen.failure
+    assert (error.value.details.get("option") or error.value.kind) == failure
+    assert foreseen == f"{error.value}{f' Unless an earlier task {remedy}, this task will fail.' if remedy else ''}"
+    assert str(error.value).startswith(text)
     refused = error.value.__cause__
     assert isinstance(refused, StatusError)
     assert {**refused.details, **error.value.details} == error.value.details
@@ -196,3 +206,33 @@ def test_a_parent_that_an_earlier_task_would_create_has_no_history_yet(client: C
 def branch_id(sandbox: Sandbox, name: str) -> str:
     branches = sandbox.api("GET", f"/projects/{SHOP}/branches")["branches"]
     return next(str(each["id"]) for each in branches if each["name"] == name)
+
+
+# The task that exceeds each limit of the sandbox, and what its error names.
+OVER_LIMIT: dict[str, tuple[dict[str, Any], str]] = {
+    "projects": ({"module": "project", "name": "store"}, "with project and state: absent"),
+    "branches": (DEV, "with branch, name_pattern, older_than and state: absent"),
+    "root_branches": ({**DEV, "schema_only": True}, "without schema_only"),
+    "computes": (DEV, "compute: false"),
+    "snapshots": ({"module": "snapshot", "name": "nightly"}, "with snapshot and state: absent"),
+    "databases": ({**DATABASE, "branch": None, "owner": "clouddb_owner"}, "with database and state: absent"),
+    "users": ({**USER, "branch": None}, "with database_user and state: absent"),
+}
+
+
+@pytest.mark.parametrize("limit", COUNTED)
+def test_the_error_names_what_frees_room(sandbox: Sandbox, client: Client, limit: str) -> None:
+    options, advice = OVER_LIMIT[limit]
+    sandbox.control("PUT", "/limits", {limit: 0})
+    with pytest.raises(ClouddbError) as error:
+        task(client, **options)
+    assert f"{COUNTED[limit][0]} limit exceeded. " in str(error.value)
+    assert advice in str(error.value)
+    assert error.value.details["status"] == 422
+
+
+def test_each_published_code_has_advice() -> None:
+    """Those of the service's own list that a sweep or an option answers; the sandbox has no others."""
+    codes = {f"{kind.upper().replace(' ', '_')}_LIMIT_EXCEEDED" for kind, _counted in COUNTED.values()}
+    published = {"BRANCHES_PROTECTED_LIMIT_EXCEEDED", "ACTIVE_ENDPOINTS_LIMIT_EXCEEDED"}
+    assert AFTER_LIMITS.keys() == codes | published

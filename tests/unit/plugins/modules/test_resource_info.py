@@ -4,31 +4,22 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import Any
-
 import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._options import NOT_CREATED_ID
-from ansible_collections.clouddb.control.tests.unit.support.resource_task import MODULES, SHOP, failing
+from ansible_collections.clouddb.control.tests.unit.support.resource_task import SHOP, failing, task
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
-NAMES = {
-    "branch_info": "branches",
-    "compute_info": "computes",
-    "database_info": "databases",
-    "database_user_info": "database_users",
+# The list in the result, and the path below a branch and the list of the service.
+LISTS = {
+    "branch_info": ("branches", "", "branches"),
+    "compute_info": ("computes", "/{}/endpoints", "endpoints"),
+    "database_info": ("databases", "/{}/databases", "databases"),
+    "database_user_info": ("database_users", "/{}/roles", "roles"),
 }
-PATHS = {
-    "branches": ("", "branches"),
-    "computes": ("/{}/endpoints", "endpoints"),
-    "databases": ("/{}/databases", "databases"),
-    "database_users": ("/{}/roles", "roles"),
-}
-each_module = pytest.mark.parametrize("module", NAMES)
-of_a_branch = pytest.mark.parametrize("module", [*NAMES][1:])
+each_module = pytest.mark.parametrize("module", LISTS)
 
 
 @pytest.fixture(autouse=True)
@@ -43,16 +34,9 @@ def dev(sandbox: Sandbox) -> str:
     return branch_id
 
 
-def task(client: Client, module: str, check_mode: bool = False, **options: Any) -> dict[str, Any]:
-    params = {"project": "shop", "branch": None, "org_id": None, **options}
-    result: dict[str, Any] = importlib.import_module(MODULES + module).run(params, client, check_mode)
-    return result
-
-
 @each_module
 def test_the_list_is_as_the_service_sends_it(sandbox: Sandbox, client: Client, dev: str, module: str) -> None:
-    name = NAMES[module]
-    path, field = PATHS[name]
+    name, path, field = LISTS[module]
     listed = sandbox.api("GET", f"/projects/{SHOP}/branches{path.format(dev)}")[field]
     for check_mode, branch in ((False, "dev"), (True, dev)):
         options = {"branch": branch} if name != "branches" else {}
@@ -76,25 +60,26 @@ def test_secrets_are_not_in_results(sandbox: Sandbox, client: Client, module: st
     fields = {"id": "a", "name": "a", "default": True, "branch_id": "a", "password": secret}
     body = {name: [fields] for name in ("branches", "endpoints", "databases", "roles")}
     sandbox.fault("status", status=200, method="GET", path=f"/projects/{SHOP}/*", body=body, times=None)
-    [item] = task(client, module)[NAMES[module]]
+    [item] = task(client, module)[LISTS[module][0]]
     assert item == {**fields, "password": "********"}
 
 
 @each_module
 def test_a_project_that_does_not_exist_is_an_error_except_in_check_mode(client: Client, module: str) -> None:
+    name = LISTS[module][0]
     with pytest.raises(ClouddbError, match="project: there is no project 'shopp'. Did you mean shop?"):
         task(client, module, project="shopp")
     planned = task(client, module, True, project="shopp")
-    assert (planned["changed"], planned[NAMES[module]], len(planned["warnings"])) == (False, [], 1)
-    assert task(client, module, True, project=NOT_CREATED_ID) == {"changed": False, NAMES[module]: [], "warnings": []}
+    assert (planned["changed"], planned[name], len(planned["warnings"])) == (False, [], 1)
+    assert task(client, module, True, project=NOT_CREATED_ID) == {"changed": False, name: [], "warnings": []}
 
 
-@of_a_branch
+@pytest.mark.parametrize("module", [*LISTS][1:])
 def test_a_branch_that_does_not_exist_is_an_error_except_in_check_mode(client: Client, module: str) -> None:
     with pytest.raises(ClouddbError, match="branch: there is no branch 'dve'. Did you mean dev?"):
         task(client, module, branch="dve")
     for branch in ("dve", NOT_CREATED_ID):
-        assert task(client, module, True, branch=branch)[NAMES[module]] == []
+        assert task(client, module, True, branch=branch)[LISTS[module][0]] == []
 
 
 def test_a_name_that_looks_like_an_id(sandbox: Sandbox, client: Client) -> None:

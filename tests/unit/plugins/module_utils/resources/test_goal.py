@@ -1,6 +1,6 @@
 # Copyright (c) clouddb.control contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a goal says of its resource, in messages and in diffs, and what its requests show of it."""
+"""What a goal says of its resource, in messages and in diffs, what its requests show of it, and which of a list it is."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.clouddb.control.plugins.module_utils._lists import Listed
 from ansible_collections.clouddb.control.plugins.module_utils._resources.goal import (
     DELETE,
     Find,
@@ -16,6 +17,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._resources.goal im
     deletion,
 )
 from ansible_collections.clouddb.control.plugins.module_utils._resources.kinds import BRANCH, COMPUTE, Kind
+from ansible_collections.clouddb.control.plugins.module_utils._resources.lookup import select
 
 LIST = ("projects", "p", "branches")
 
@@ -48,10 +50,7 @@ def test_what_is_missing_is_named_by_the_options_of_the_task(params: dict[str, A
     ("field", "text"),
     [
         ("parent_id", "parent: branch dev has another parent than main, and an existing branch keeps its parent."),
-        (
-            "init_source",
-            "init_source: br-1 has init_source full, which cannot be changed. Set init_source to this value,",
-        ),
+        ("init_source", "init_source: br-1 has init_source full, which cannot be changed. Set init_source to this"),
     ],
 )
 def test_an_unchangeable_field_has_the_words_of_its_kind(field: str, text: str) -> None:
@@ -67,3 +66,9 @@ def test_the_diff_of_a_deletion_is_what_was_deleted() -> None:
 def test_a_response_is_the_resource_itself_only_with_an_id() -> None:
     request = ResourceRequest("POST", ("api_keys",))
     assert [request.resource_in(json) for json in ({"id": 1}, {"key": "x"}, [])] == [{"id": 1}, None, None]
+
+
+def test_one_that_is_being_deleted_counts_if_there_is_no_other() -> None:
+    old, new = {"id": "br-1", "name": "dev", "current_state": "deleting"}, {"id": "br-2", "name": "dev"}
+    for items, found in (([old, new], new), ([old], old)):
+        assert select(Listed(items, [], [], {"dev"}), [{"name": "dev"}], goal(BRANCH)) == (found, [])

@@ -28,18 +28,16 @@ DATABASE = {"id": 7, "branch_id": "br-1"}
 PROJECT = {"id": "p"}
 
 
-def operation(action: str, status: str, minutes: float = 0, **fields: Any) -> dict[str, Any]:
+def operation(action: str, status: str, minutes: str = "0", **fields: Any) -> dict[str, Any]:
     """An operation on the branch br-1, created this many minutes before now."""
-    created_at = (EPOCH - timedelta(minutes=minutes)).isoformat()
-    return {
-        "id": action,
-        "project_id": "p",
-        "branch_id": "br-1",
-        "action": action,
-        "status": status,
-        "created_at": created_at,
-        **fields,
-    }
+    created_at = (EPOCH - timedelta(minutes=int(minutes))).isoformat()
+    common = {"id": action, "project_id": "p", "branch_id": "br-1", "created_at": created_at}
+    return {**common, "action": action, "status": status, **fields}
+
+
+def operations(text: str, **fields: Any) -> list[dict[str, Any]]:
+    """Those of C(ACTION STATUS MINUTES, …)."""
+    return [operation(*each.split(), **fields) for each in text.split(", ") if text]
 
 
 @pytest.mark.parametrize(
@@ -52,14 +50,10 @@ def operation(action: str, status: str, minutes: float = 0, **fields: Any) -> di
         ({"status": "pending"}, UNFINISHED),
         ({"current_state": "deleting"}, DELETING),
         ({"status": "pending", "state": "TERMINATING"}, DELETING),
-        # https://github.com/Arubacloud/terraform-provider-arubacloud/pull/69
-        ({"state": "Deleted"}, ABSENT),
-        # https://github.com/resmo/ansible-cloudstack/pull/36
-        ({"state": "Destroyed"}, ABSENT),
-        # https://github.com/hashicorp/terraform/issues/11567
-        ({"state": "removed"}, ABSENT),
-        # https://github.com/saltstack/salt/issues/27532
-        ({"state": "terminated"}, ABSENT),
+        ({"state": "Deleted"}, ABSENT),  # https://github.com/Arubacloud/terraform-provider-arubacloud/pull/69
+        ({"state": "Destroyed"}, ABSENT),  # https://github.com/resmo/ansible-cloudstack/pull/36
+        ({"state": "removed"}, ABSENT),  # https://github.com/hashicorp/terraform/issues/11567
+        ({"state": "terminated"}, ABSENT),  # https://github.com/saltstack/salt/issues/27532
     ],
 )
 def test_state_by_its_own_fields(fields: dict[str, Any], state: str) -> None:
@@ -69,60 +63,40 @@ def test_state_by_its_own_fields(fields: dict[str, Any], state: str) -> None:
 @pytest.mark.parametrize(
     ("resource", "about", "state", "awaited"),
     [
-        (BRANCH, [], PRESENT, []),
-        (BRANCH, [operation("create_branch", "finished")], PRESENT, []),
-        (BRANCH, [operation("create_branch", "running")], UNFINISHED, ["create_branch"]),
-        (BRANCH, [operation("create_branch", "failed")], BROKEN, ["create_branch"]),
+        (BRANCH, "", PRESENT, []),
+        (BRANCH, "create_branch finished", PRESENT, []),
+        (BRANCH, "create_branch running", UNFINISHED, ["create_branch"]),
+        (BRANCH, "create_branch failed", BROKEN, ["create_branch"]),
         # Its compute was scheduled together with the branch.
-        (
-            BRANCH,
-            [operation("start_compute", "finished", 9), operation("create_branch", "failed", 9)],
-            BROKEN,
-            ["create_branch"],
-        ),
+        (BRANCH, "start_compute finished 9, create_branch failed 9", BROKEN, ["create_branch"]),
         # https://github.com/kubernetes-sigs/cluster-api-provider-openstack/issues/2622: the platform has recovered it.
-        (BRANCH, [operation("apply_config", "finished", 1), operation("create_branch", "error", 9)], PRESENT, []),
-        (BRANCH, [operation("start_compute", "failed", 1), operation("create_branch", "finished", 9)], PRESENT, []),
-        (BRANCH, [operation("check_availability", "running")], PRESENT, []),
-        (
-            BRANCH,
-            [operation("check_availability", "finished", 1), operation("create_branch", "failed", 9)],
-            PRESENT,
-            [],
-        ),
-        (BRANCH, [operation("create_compute", "failed", endpoint_id="ep-1")], PRESENT, []),
-        (
-            BRANCH,
-            [operation("delete_timeline", "running"), operation("suspend_compute", "running")],
-            DELETING,
-            ["delete_timeline"],
-        ),
-        (BRANCH, [operation("delete_timeline", "finished")], DELETING, []),
-        (BRANCH, [operation("delete_timeline", "failed")], PRESENT, []),
-        (BRANCH, [operation("delete_endpoint", "running", endpoint_id="ep-1")], UNFINISHED, ["delete_endpoint"]),
+        (BRANCH, "apply_config finished 1, create_branch error 9", PRESENT, []),
+        (BRANCH, "start_compute failed 1, create_branch finished 9", PRESENT, []),
+        (BRANCH, "check_availability running", PRESENT, []),
+        (BRANCH, "check_availability finished 1, create_branch failed 9", PRESENT, []),
+        (BRANCH, "create_compute failed", PRESENT, []),
+        (BRANCH, "delete_timeline running, suspend_compute running", DELETING, ["delete_timeline"]),
+        (BRANCH, "delete_timeline finished", DELETING, []),
+        (BRANCH, "delete_timeline failed", PRESENT, []),
+        (BRANCH, "delete_endpoint running", UNFINISHED, ["delete_endpoint"]),
         # What has been unfinished for days is not waited for.
-        (BRANCH, [operation("apply_config", "running", 2 * 24 * 60)], PRESENT, []),
+        (BRANCH, "apply_config running 2880", PRESENT, []),
         # The operation that creates a database is one of its branch.
-        (DATABASE, [operation("create_branch", "failed")], PRESENT, []),
-        (PROJECT, [operation("delete_tenant", "running")], DELETING, ["delete_tenant"]),
-        (PROJECT, [operation("delete_timeline", "running")], UNFINISHED, ["delete_timeline"]),
-        (PROJECT, [operation("create_timeline", "failed")], BROKEN, ["create_timeline"]),
-        (PROJECT, [operation("create_branch", "failed")], PRESENT, []),
+        (DATABASE, "create_branch failed", PRESENT, []),
+        (PROJECT, "delete_tenant running", DELETING, ["delete_tenant"]),
+        (PROJECT, "delete_timeline running", UNFINISHED, ["delete_timeline"]),
+        (PROJECT, "create_timeline failed", BROKEN, ["create_timeline"]),
+        (PROJECT, "create_branch failed", PRESENT, []),
     ],
 )
-def test_state_by_its_operations(
-    resource: dict[str, Any], about: list[dict[str, Any]], state: str, awaited: list[str]
-) -> None:
-    judged, operations = state_and_reasons(resource, about, EPOCH)
-    assert (judged, [each["action"] for each in operations]) == (state, awaited)
+def test_state_by_its_operations(resource: dict[str, Any], about: str, state: str, awaited: list[str]) -> None:
+    of_compute = {"endpoint_id": "ep-1"} if about in ("create_compute failed", "delete_endpoint running") else {}
+    judged, reasons = state_and_reasons(resource, operations(about, **of_compute), EPOCH)
+    assert (judged, [each["action"] for each in reasons]) == (state, awaited)
 
 
 def test_operations_since_the_request_are_awaited_also_if_they_have_ended() -> None:
-    about = [
-        operation("apply_config", "failed", 1),
-        operation("start_compute", "finished", 2),
-        operation("x", "failed", 9),
-    ]
+    about = operations("apply_config failed 1, start_compute finished 2, x failed 9")
     assert state_and_reasons(BRANCH, about, EPOCH, EPOCH - timedelta(minutes=3)) == (UNFINISHED, about[:2])
 
 
@@ -138,9 +112,6 @@ def test_operations_since_the_request_are_awaited_also_if_they_have_ended() -> N
 )
 def test_operations_about_a_resource(each: dict[str, Any], resource: dict[str, Any], expected: bool) -> None:
     assert is_about(each, resource, "p") is expected
-
-
-# Comparison
 
 
 @pytest.mark.parametrize(
@@ -175,8 +146,7 @@ def test_what_is_wanted_is_there(actual: Any, wanted: Any) -> None:
     [
         ("a", "b"),
         (10000000.0, 10000001.0),
-        # https://github.com/mpyw/suve/pull/342
-        (9007199254740993, 9007199254740992),
+        (9007199254740993, 9007199254740992),  # https://github.com/mpyw/suve/pull/342
         (9007199254740993, 9007199254740992.0),
         ("17", "17.0"),
         # Python's numbers, but not JSON's.
