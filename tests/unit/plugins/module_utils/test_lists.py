@@ -29,10 +29,15 @@ from ansible_collections.clouddb.control.tests.unit.support.scripted_service imp
 SHOP = {"id": "wispy-lake-12345678", "name": "shop"}
 BLOG = {"id": "red-moon-34567890", "name": "shop-blog"}
 OTHER = {"id": "calm-hill-23456789", "name": "other"}
+DEV = page("branches", [{"id": "br-2", "name": "dev"}])
 
 
 def projects(*items: dict[str, Any], **fields: Any) -> Reply:
     return reply({"projects": list(items), **fields})
+
+
+def search(served: Scripted, name: str, **query: str) -> Listed:
+    return search_named(served.client, ("projects",), "projects", name, query)
 
 
 def searches(served: Scripted) -> list[str | None]:
@@ -56,16 +61,17 @@ def searches(served: Scripted) -> list[str | None]:
 )
 def test_a_name_takes_few_requests(serve: Serve, name: str, script: list[Reply], sent: list[str | None]) -> None:
     served = serve(*script)
-    listed = search_named(served.client, ("projects",), "projects", name, {"org_id": "org-1"})
+    listed = search(served, name, org_id="org-1")
     assert searches(served) == sent
     assert all(dict(request.query)["org_id"] == "org-1" for request in served.requests)
-    assert (name in listed.names or any(item["id"] == name for item in listed.items)) is (name in (*SHOP.values(),))
-    assert name in (*SHOP.values(),) or OTHER["name"] in listed.names
+    is_there = name in SHOP.values()
+    assert (name in listed.names or any(item["id"] == name for item in listed.items)) is is_there
+    assert is_there or OTHER["name"] in listed.names
 
 
 def test_a_search_of_the_user_is_not_replaced(serve: Serve) -> None:
     served = serve(projects(SHOP))
-    search_named(served.client, ("projects",), "projects", "shop", {"search": "sh"})
+    search(served, "shop", search="sh")
     assert searches(served) == ["sh"]
 
 
@@ -78,51 +84,48 @@ def test_a_list_without_search_is_read(serve: Serve) -> None:
 @pytest.mark.parametrize("check_mode", [False, True], ids=["real", "check mode"])
 @pytest.mark.parametrize("found", [[SHOP], []], ids=["found", "missing"])
 def test_an_incomplete_list_decides_nothing_by_name(serve: Serve, found: list[Any], check_mode: bool) -> None:
-    script = [projects(*found, unavailable_project_ids=[OTHER["id"]])] * (1 if found else 2)
+    script = [projects(*found, unavailable_project_ids=["lost-1"])] * (1 if found else 2)
     with pytest.raises(ClouddbError) as error:
         project_id_from({"project": "shop"}, serve(*script).client, may_be_missing=check_mode)
-    assert error.value.kind == "incomplete_list"
-    assert error.value.details["unavailable_project_ids"] == [OTHER["id"]]
+    assert (error.value.kind, error.value.details["unavailable_project_ids"]) == ("incomplete_list", ["lost-1"])
 
 
 def test_what_looks_like_an_id_may_be_a_name(serve: Serve) -> None:
-    named = {"id": "p-1", "name": "red-moon-34567890"}
-    served = serve(reply({}, 404), projects(named))
-    assert project_id_from({"project": named["name"]}, served.client, may_be_missing=False) == "p-1"
+    served = serve(reply({}, 404), projects({"id": "p-1", "name": BLOG["id"]}))
+    assert project_id_from({"project": BLOG["id"]}, served.client, may_be_missing=False) == "p-1"
 
 
 def test_the_branches_show_whether_a_project_has_the_id(serve: Serve) -> None:
-    branches = page("branches", [{"id": "br-2", "name": "dev"}])
-    options = {"project": "red-moon-34567890", "branch": "dev"}
-    assert branch_from(options, serve(branches).client, may_be_missing=False) == (options["project"], "br-2")
-    served = serve(*[reply({}, 404)] * 2, projects({"id": "p-1", "name": options["project"]}), branches)
+    options = {"project": BLOG["id"], "branch": "dev"}
+    assert branch_from(options, serve(DEV).client, may_be_missing=False) == (BLOG["id"], "br-2")
+    served = serve(*[reply({}, 404)] * 2, projects({"id": "p-1", "name": BLOG["id"]}), DEV)
     assert branch_from(options, served.client, may_be_missing=False) == ("p-1", "br-2")
 
 
 def test_two_organizations_are_refused_before_a_request(serve: Serve) -> None:
+    params = {"project": "shop", "org_id": "org-1", "query": {"org_id": "org-2"}}
     with pytest.raises(ClouddbError, match="CLOUDDB_ORG_ID"):
-        params = {"project": "shop", "org_id": "org-1", "query": {"org_id": "org-2"}}
         project_id_from(params, serve().client, may_be_missing=False)
 
 
 def test_a_missing_organization_is_one_request(serve: Serve) -> None:
     served = serve(reply({"message": "org_id is required"}, 400))
     with pytest.raises(StatusError):
-        search_named(served.client, ("projects",), "projects", "shop")
+        search(served, "shop")
+    assert len(served.requests) == 1
 
 
 @pytest.mark.parametrize(
-    "branch, script",
+    "branch, branches",
     [
-        ("dev", [page("branches", [{"id": "br-2", "name": "dev"}])]),
-        ("br-2", [page("branches", [{"id": "br-2", "name": "dev"}])]),
+        ("dev", DEV),
+        ("br-2", DEV),
         # The default branch ends the list.
-        (None, [page("branches", [{"id": "br-1"}, {"id": "br-2", "default": True}], "more")]),
+        (None, page("branches", [{"id": "br-1"}, {"id": "br-2", "default": True}], "more")),
     ],
 )
-def test_a_branch_takes_one_request(serve: Serve, branch: str | None, script: list[Reply]) -> None:
-    served = serve(*script)
-    assert branch_id_from(branch, served.client, "p", may_be_missing=False) == "br-2"
+def test_a_branch_takes_one_request(serve: Serve, branch: str | None, branches: Reply) -> None:
+    assert branch_id_from(branch, serve(branches).client, "p", may_be_missing=False) == "br-2"
 
 
 def test_the_few_that_there_are_are_named(serve: Serve) -> None:
@@ -166,9 +169,8 @@ def test_an_organization_that_is_not_there_is_an_error(
 
 def test_an_organization_that_cannot_be_looked_up_for_a_moment_is_an_error(serve: Serve) -> None:
     served = serve(projects(), NO_ORGANIZATIONS, reply({}, 503), api_retries=0)
-    with pytest.raises(StatusError) as error:
+    with pytest.raises(StatusError, match="503"):
         list_projects(served.client, query={"org_id": "org-1"})
-    assert error.value.status == 503
 
 
 @pytest.mark.parametrize("status, message", [(403, "org_id is not allowed"), (400, "name is too long")])
@@ -189,10 +191,8 @@ def test_an_empty_variable_of_the_environment_is_no_organization(monkeypatch: py
 
 
 def test_the_organization_is_named_once() -> None:
-    error = no_project(Listed([], [], [], set()), ProjectFilter(name="x"), {"org_id": "org-1", "tag": "a"})
-    assert str(error).startswith(
-        "There is no project with name 'x' and query tag=a in the organization org-1 (org_id)."
-    )
+    message = str(no_project(Listed([], [], [], set()), ProjectFilter(name="x"), {"org_id": "org-1", "tag": "a"}))
+    assert message.startswith("There is no project with name 'x' and query tag=a in the organization org-1 (org_id).")
 
 
 def test_a_project_that_does_not_exist_yet_takes_no_request(serve: Serve) -> None:
