@@ -18,13 +18,7 @@ from unittest import mock
 import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils import _parallel
-from ansible_collections.clouddb.control.plugins.module_utils._http.attempt import (
-    AbandonedError,
-    Attempt,
-    AttemptError,
-    end_if_abandoned,
-    run_attempt,
-)
+from ansible_collections.clouddb.control.plugins.module_utils._http import attempt as attempts
 from ansible_collections.clouddb.control.plugins.module_utils._http.errors import Unreachable
 from ansible_collections.clouddb.control.plugins.module_utils._parallel import in_parallel
 from ansible_collections.clouddb.control.tests.unit.support.attempt_timeouts import time_out_when
@@ -64,8 +58,8 @@ def test_an_error_is_raised_at_once_and_running_calls_are_abandoned() -> None:
             raise Interrupted
         assert failed.wait(MAX_WAIT)
         try:
-            end_if_abandoned()
-        except AbandonedError:
+            attempts.end_if_abandoned()
+        except attempts.AbandonedError:
             ended.set()
 
     with pytest.raises(Interrupted):
@@ -86,8 +80,8 @@ def test_an_interrupted_caller_abandons_the_calls() -> None:
         both_begun.wait(MAX_WAIT)
         assert interrupted.wait(MAX_WAIT)
         try:
-            end_if_abandoned()
-        except AbandonedError:
+            attempts.end_if_abandoned()
+        except attempts.AbandonedError:
             ended.release()
 
     with pytest.raises(KeyboardInterrupt):
@@ -106,7 +100,7 @@ def test_a_process_ends_although_a_call_hangs() -> None:
 
 
 def attempts_running() -> list[threading.Thread]:
-    return [thread for thread in threading.enumerate() if isinstance(thread, Attempt)]
+    return [thread for thread in threading.enumerate() if isinstance(thread, attempts.Attempt)]
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
@@ -159,32 +153,32 @@ def test_an_abandoned_attempt_sends_nothing_once_its_lookup_ends(serve: Serve, l
 
 
 def test_an_attempt_interrupted_by_a_signal_is_abandoned(monkeypatch: pytest.MonkeyPatch) -> None:
-    abandoned: list[Attempt] = []
-    abandon = Attempt.abandon
-    monkeypatch.setattr(Attempt, "abandon", lambda attempt: abandoned.append(attempt) or abandon(attempt))
+    abandoned: list[attempts.Attempt] = []
+    abandon = attempts.Attempt.abandon
+    monkeypatch.setattr(attempts.Attempt, "abandon", lambda attempt: abandoned.append(attempt) or abandon(attempt))
     finish = threading.Event()
 
-    def interrupted(attempt: Attempt, seconds: float) -> None:
+    def interrupted(attempt: attempts.Attempt, seconds: float) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Attempt, "join", interrupted)
+    monkeypatch.setattr(attempts.Attempt, "join", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        run_attempt(lambda: finish.wait(MAX_WAIT), 60)
+        attempts.run_attempt(lambda: finish.wait(MAX_WAIT), 60)
     assert len(abandoned) == 1
     finish.set()
 
 
 def test_an_attempt_for_which_there_is_no_thread_was_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     failure = RuntimeError("can't start new thread")
-    monkeypatch.setattr(Attempt, "start", mock.Mock(side_effect=failure))
-    with pytest.raises(AttemptError) as error:
-        run_attempt(lambda: 7, MAX_WAIT)
+    monkeypatch.setattr(attempts.Attempt, "start", mock.Mock(side_effect=failure))
+    with pytest.raises(attempts.AttemptError) as error:
+        attempts.run_attempt(lambda: 7, MAX_WAIT)
     assert (str(error.value.cause), error.value.was_sent) == ("can't start new thread", False)
 
 
 @pytest.mark.parametrize("seconds", [0.0, -1.0])
 def test_no_thread_is_started_after_the_deadline(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
-    monkeypatch.setattr(Attempt, "start", lambda attempt: pytest.fail("started"))
-    with pytest.raises(AttemptError) as error:
-        run_attempt(lambda: 7, seconds)
+    monkeypatch.setattr(attempts.Attempt, "start", lambda attempt: pytest.fail("started"))
+    with pytest.raises(attempts.AttemptError) as error:
+        attempts.run_attempt(lambda: 7, seconds)
     assert (error.value.cause, error.value.was_sent) == (None, False)

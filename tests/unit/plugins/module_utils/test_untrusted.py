@@ -11,20 +11,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from ansible_collections.clouddb.control.plugins.module_utils import _untrusted as untrusted
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError, SecretFileError, sentence
-from ansible_collections.clouddb.control.plugins.module_utils._untrusted import (
-    UnsupportedJson,
-    decode,
-    displayable,
-    is_id,
-    walk,
-    without_templates,
-)
 
 
 @pytest.mark.parametrize("value", ["a", "0", "wispy-lake-12345678", "A_b.c", "-", "...a", "x" * 128])
 def test_ids(value: str) -> None:
-    assert is_id(value)
+    assert untrusted.is_id(value)
 
 
 @pytest.mark.parametrize(
@@ -32,7 +25,7 @@ def test_ids(value: str) -> None:
     ["", ".", "..", "...", "a/b", "a b", "a\n", "é", "٣", "x" * 129, "{{ x }}", "a\0", "\ud800", None, 5, True, {}],
 )
 def test_other_values_are_no_ids(value: Any) -> None:
-    assert not is_id(value)
+    assert not untrusted.is_id(value)
 
 
 @pytest.mark.parametrize(
@@ -47,15 +40,15 @@ def test_other_values_are_no_ids(value: Any) -> None:
     ],
 )
 def test_displayable(text: object, shown: str) -> None:
-    assert displayable(text) == shown
+    assert untrusted.displayable(text) == shown
 
 
 @given(st.text(), st.integers(1, 20))
 def test_displayable_texts_are_printable_short_and_stay_as_they_are(text: str, max_length: int) -> None:
-    shown = displayable(text, max_length)
+    shown = untrusted.displayable(text, max_length)
     assert shown.isprintable()
     assert len(shown) <= max_length
-    assert displayable(shown, max_length) == shown
+    assert untrusted.displayable(shown, max_length) == shown
     assert shown == text or len(text) > max_length or not text.isprintable()
 
 
@@ -71,19 +64,19 @@ TEXTS = st.lists(PIECES, max_size=6).map("".join)
 @example("$", "ANSIBLE_VAULT;1.1")
 @example("$ANSIBLE", "_VAULT;1.1")
 def test_no_text_holds_a_template_nor_do_two_in_a_row(one: str, other: str) -> None:
-    inert = without_templates(one) + without_templates(other)
+    inert = untrusted.without_templates(one) + untrusted.without_templates(other)
     assert not any(delimiter in inert for delimiter in ("{{", "{%", "{#", "$ANSIBLE_VAULT"))
     assert inert.replace(" ", "") == (one + other).replace(" ", "")
-    assert without_templates(inert) == inert
+    assert untrusted.without_templates(inert) == inert
 
 
 def test_other_texts_stay_as_they_are() -> None:
-    assert without_templates("{ x } costs 5 $ or 100 % }} #1") == "{ x } costs 5 $ or 100 % }} #1"
+    assert untrusted.without_templates("{ x } costs 5 $ or 100 % }} #1") == "{ x } costs 5 $ or 100 % }} #1"
 
 
 def test_walk_reaches_every_text() -> None:
     value = {"a": ["b", {"c": "d"}, 5, None], 6: "e"}
-    assert walk(value, str.upper) == {"A": ["B", {"C": "D"}, 5, None], 6: "E"}
+    assert untrusted.walk(value, str.upper) == {"A": ["B", {"C": "D"}, 5, None], 6: "E"}
     assert value == {"a": ["b", {"c": "d"}, 5, None], 6: "e"}
 
 
@@ -138,8 +131,8 @@ values = st.recursive(
 @given(values.filter(lambda value: not any(part in json.dumps(value) for part in ("{{", "{%"))))
 def test_supported_json_is_decoded(value: Any) -> None:
     text = json.dumps(value)
-    assert decode(text) == json.loads(text)
-    assert decode(text.encode()) == json.loads(text)
+    assert untrusted.decode(text) == json.loads(text)
+    assert untrusted.decode(text.encode()) == json.loads(text)
 
 
 @pytest.mark.parametrize(
@@ -158,16 +151,16 @@ def test_supported_json_is_decoded(value: Any) -> None:
     ],
 )
 def test_unsupported_json(text: str, problem: str) -> None:
-    with pytest.raises(UnsupportedJson) as error:
-        decode(text.encode())
+    with pytest.raises(untrusted.UnsupportedJson) as error:
+        untrusted.decode(text.encode())
     assert str(error.value) == problem
 
 
 def test_escaped_characters_may_be_in_two_halves() -> None:
-    assert decode(rb'["\ud83d\ude00"]') == ["\N{GRINNING FACE}"]
+    assert untrusted.decode(rb'["\ud83d\ude00"]') == ["\N{GRINNING FACE}"]
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"<html>", b"\xff", b"\xed\xa0\x80", '{"a": 1}'.encode("utf-16")])
 def test_anything_else_is_a_value_error(content: bytes) -> None:
     with pytest.raises(ValueError):
-        decode(content)
+        untrusted.decode(content)

@@ -19,14 +19,7 @@ import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._clock import SYSTEM_CLOCK
 from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption, SecretFileError
-from ansible_collections.clouddb.control.plugins.module_utils._files.atomic_file import (
-    ACCESS_LIST,
-    copy_attributes,
-    open_regular_file,
-    remove_temporary_files,
-    resolve_directory,
-    temporary_file,
-)
+from ansible_collections.clouddb.control.plugins.module_utils._files import atomic_file
 from ansible_collections.clouddb.control.plugins.module_utils._files.dest import MAX_SIZE
 from ansible_collections.clouddb.control.plugins.module_utils._files.secret_file import (
     LOCK_TIMEOUT,
@@ -390,7 +383,7 @@ def test_lock_removes_the_temporary_files_of_killed_tasks_of_this_user(file: Sec
 
 
 def replace_target(target: Path, content: bytes, unsafe_writes: bool = False) -> None:
-    with temporary_file(str(target), ".p-") as temporary:
+    with atomic_file.temporary_file(str(target), ".p-") as temporary:
         temporary.replace_target(content, unsafe_writes)
 
 
@@ -403,7 +396,7 @@ def target(tmp_path: Path) -> Path:
 
 def test_new_file_is_private_and_complete(tmp_path: Path) -> None:
     new = tmp_path / "f"
-    with temporary_file(str(new), ".p-") as temporary:
+    with atomic_file.temporary_file(str(new), ".p-") as temporary:
         assert [str(path) for path in tmp_path.glob(".p-????????.tmp")] == [temporary.path]
         temporary.replace_target(b"content" * 10_000)
     assert (new.read_bytes(), mode_of(new), os.listdir(tmp_path)) == (b"content" * 10_000, 0o600, ["f"])
@@ -428,7 +421,9 @@ def test_content_is_on_the_disk_before_the_file_is_replaced(
     assert target.read_bytes() == b"new"
 
 
-@pytest.mark.parametrize("names, is_copied", [(None, True), (["security.selinux"], True), ([ACCESS_LIST], False)])
+@pytest.mark.parametrize(
+    "names, is_copied", [(None, True), (["security.selinux"], True), ([atomic_file.ACCESS_LIST], False)]
+)
 def test_extended_attributes_that_cannot_be_copied(
     target: Path, monkeypatch: pytest.MonkeyPatch, names: list[str] | None, is_copied: bool
 ) -> None:
@@ -436,14 +431,14 @@ def test_extended_attributes_that_cannot_be_copied(
     monkeypatch.setattr(os, "listxattr", lambda *args, **kwargs: refuse() if names is None else names)
     monkeypatch.setattr(os, "getxattr", lambda *args, **kwargs: b"")
     monkeypatch.setattr(os, "setxattr", refuse)
-    with temporary_file(str(target.with_name("g")), ".p-") as temporary:
+    with atomic_file.temporary_file(str(target.with_name("g")), ".p-") as temporary:
         with nullcontext() if is_copied else pytest.raises(PermissionError):
-            copy_attributes(str(target), temporary.file.fileno())
+            atomic_file.copy_attributes(str(target), temporary.file.fileno())
         assert mode_of(temporary.path) == (0o640 if is_copied else 0o600)
 
 
 def test_short_writes_are_continued(target: Path) -> None:
-    with temporary_file(str(target), ".p-") as temporary:
+    with atomic_file.temporary_file(str(target), ".p-") as temporary:
 
         class OneByteAtATime:
             fileno = temporary.file.fileno
@@ -505,7 +500,7 @@ def test_the_inode_says_whether_the_file_was_replaced(
 
 @pytest.mark.usefixtures("reported")
 def test_a_file_that_may_have_been_replaced_is_not_emptied(target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with temporary_file(str(target), ".p-") as temporary:
+    with atomic_file.temporary_file(str(target), ".p-") as temporary:
         with monkeypatch.context() as patch, pytest.raises(OSError, match="Input/output error"):
             patch.setattr(os, "lstat", failing(errno.EIO))
             temporary.replace_target(b"new")
@@ -532,13 +527,13 @@ def test_only_temporary_files_with_the_prefix_are_removed(tmp_path: Path) -> Non
     (directory / ".p*-12345678.tmp").mkdir()
     for name in (*kept, ".p*-abcdefgh.tmp"):
         (directory / name).exists() or (directory / name).touch()
-    remove_temporary_files(str(directory), ".p*-")
+    atomic_file.remove_temporary_files(str(directory), ".p*-")
     assert set(os.listdir(directory)) == kept
 
 
 def test_a_device_is_not_opened() -> None:
     with pytest.raises(OSError, match="it is a device"):
-        open_regular_file("/dev/null")
+        atomic_file.open_regular_file("/dev/null")
 
 
 def test_links_are_resolved_in_folders_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -549,4 +544,4 @@ def test_links_are_resolved_in_folders_only(tmp_path: Path, monkeypatch: pytest.
     real = os.path.realpath(tmp_path)
     # The last one as the system resolves it, unlike os.path.abspath().
     resolved = {"f": f"{real}/f", "link/f": f"{real}/a/b/f", "link/../f": f"{real}/a/f"}
-    assert {path: resolve_directory(path) for path in resolved} == resolved
+    assert {path: atomic_file.resolve_directory(path) for path in resolved} == resolved

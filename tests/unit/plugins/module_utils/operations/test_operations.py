@@ -18,19 +18,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._http.errors impor
 )
 from ansible_collections.clouddb.control.plugins.module_utils._http.message import Request
 from ansible_collections.clouddb.control.plugins.module_utils._http.response import Response
-from ansible_collections.clouddb.control.plugins.module_utils._operations.operations import (
-    Selection,
-    count_operations,
-    find_operations,
-    get_operation,
-    list_operations,
-    map_account,
-    map_projects,
-    newest_first,
-    poll_operations,
-    summary,
-    summed,
-)
+from ansible_collections.clouddb.control.plugins.module_utils._operations import operations as ops
 from ansible_collections.clouddb.control.plugins.module_utils._projects import (
     ProjectFilter,
     checked_query,
@@ -58,7 +46,7 @@ def operations(*hours: float, cursor: str | None = None, **fields: Any) -> Reply
 
 
 def listed(serve: Serve, *script: Reply, page_size: int = 100, **selection: Any) -> list[str]:
-    found = list_operations(serve(*script).client, "p_1", Selection(**selection), page_size)
+    found = ops.list_operations(serve(*script).client, "p_1", ops.Selection(**selection), page_size)
     return [each["id"] for each in found]
 
 
@@ -68,7 +56,7 @@ def test_newest_come_first_even_when_the_pages_overlap(serve: Serve) -> None:
 
 def test_an_operation_without_a_readable_timestamp_comes_last() -> None:
     others = [{"id": "none"}, {"id": "null", "created_at": None}, {"id": "bad", "created_at": "soon"}]
-    assert newest_first([*others, operation(5)]) == [operation(5), *others]
+    assert ops.newest_first([*others, operation(5)]) == [operation(5), *others]
 
 
 # Selecting
@@ -117,7 +105,7 @@ OF_ANOTHER_PROJECT = {"id": "o", "project_id": "other", "status": "running"}
 )
 def test_a_response_about_another_operation_is_an_error(serve: Serve, body: Any) -> None:
     with pytest.raises(UnexpectedResponse):
-        get_operation(serve(reply(body)).client, "p", "o")
+        ops.get_operation(serve(reply(body)).client, "p", "o")
 
 
 def test_a_list_with_operations_of_another_project_is_an_error(serve: Serve) -> None:
@@ -127,17 +115,17 @@ def test_a_list_with_operations_of_another_project_is_an_error(serve: Serve) -> 
 
 def test_an_unknown_operation_of_a_known_project_is_an_empty_list(serve: Serve) -> None:
     served = serve(reply({}, 404), page("operations", []))
-    assert find_operations(served.client, "p", ["o"], 1) == []
+    assert ops.find_operations(served.client, "p", ["o"], 1) == []
     assert served.requests[1].query == [("limit", "1")]
 
 
 def test_an_operation_of_an_unknown_project_is_not_found(serve: Serve) -> None:
     with pytest.raises(NotFound):
-        find_operations(serve(reply({}, 404), reply({}, 404)).client, "p", ["o"], 1)
+        ops.find_operations(serve(reply({}, 404), reply({}, 404)).client, "p", ["o"], 1)
 
 
 def test_the_names_in_a_summary_hold_no_templates() -> None:
-    found = summary([{"status": "{{ x }}", "action": ["{%"]}, {"status": "{ { x }}", "action": ["{%"]}])
+    found = ops.summary([{"status": "{{ x }}", "action": ["{%"]}, {"status": "{ { x }}", "action": ["{%"]}])
     assert found == {"total": 2, "by_status": {"{ { x }}": 2}, "by_action": {"['{ %']": 2}}
 
 
@@ -153,7 +141,7 @@ def single(name: str) -> Reply:
 
 
 def polled(served: Scripted, *names: str) -> list[str]:
-    return [each["id"] for each in poll_operations(served.client, "p", names)]
+    return [each["id"] for each in ops.poll_operations(served.client, "p", names)]
 
 
 @pytest.mark.parametrize("number, limit", [(2, 20), (11, 22), (90, 100)])
@@ -187,7 +175,7 @@ def polled_until_error(served: Scripted, *names: str) -> tuple[list[str], int]:
     """The operations that were polled before the error, and its status."""
     found: list[str] = []
     with pytest.raises(StatusError) as error:
-        found.extend(each["id"] for each in poll_operations(served.client, "p", names))
+        found.extend(each["id"] for each in ops.poll_operations(served.client, "p", names))
     return found, error.value.status
 
 
@@ -210,9 +198,9 @@ def of_account(served: Scripted) -> tuple[list[list[str]], list[str]]:
     """The ids of the operations of each project, one project after the other, and of the projects that are missing."""
 
     def ids_of(project_id: str) -> list[str]:
-        return [each["id"] for each in list_operations(served.client, project_id, Selection())]
+        return [each["id"] for each in ops.list_operations(served.client, project_id, ops.Selection())]
 
-    found, missing, warnings = map_account(served.client, ids_of, 1, None)
+    found, missing, warnings = ops.map_account(served.client, ids_of, 1, None)
     assert len(warnings) == bool(missing) and all(project_id in warnings[0] for project_id in missing)
     return found, missing
 
@@ -249,8 +237,10 @@ def test_counting_keeps_no_more_than_two_pages_in_memory(serve: Serve, monkeypat
     client = serve().client
     monkeypatch.setattr(client, "get", get)
     project_ids = [f"p{number}" for number in range(20)]
-    counts, _warnings = map_projects(project_ids, lambda each: count_operations(client, each, Selection(), 10), 1)
-    assert summed(counts.values())["total"] == len(fetched) == 1000
+    counts, _warnings = ops.map_projects(
+        project_ids, lambda each: ops.count_operations(client, each, ops.Selection(), 10), 1
+    )
+    assert ops.summed(counts.values())["total"] == len(fetched) == 1000
     assert 0 < max(in_memory) <= 20
 
 

@@ -18,15 +18,9 @@ from hypothesis import strategies as st
 from ansible_collections.clouddb.control.plugins.module_utils._http.errors import StatusError, Unreachable
 from ansible_collections.clouddb.control.plugins.module_utils._http.message import Request
 from ansible_collections.clouddb.control.plugins.module_utils._operations import progress as progress_file
+from ansible_collections.clouddb.control.plugins.module_utils._operations import wait as waiting
 from ansible_collections.clouddb.control.plugins.module_utils._operations.operations import OperationRef
 from ansible_collections.clouddb.control.plugins.module_utils._operations.status import FAILED, SUCCEEDED
-from ansible_collections.clouddb.control.plugins.module_utils._operations.wait import (
-    LAST_POLL_SECONDS,
-    Wait,
-    WaitFailed,
-    WaitOptions,
-    poll_interval,
-)
 from ansible_collections.clouddb.control.tests.unit.support.progress import Progress
 from ansible_collections.clouddb.control.tests.unit.support.simulated_operations import (
     OperationsClient,
@@ -34,7 +28,7 @@ from ansible_collections.clouddb.control.tests.unit.support.simulated_operations
     SimulatedOperations,
 )
 
-OPTIONS = WaitOptions(timeout=60.0, interval=5.0, failed_grace=0.0, workers=4)
+OPTIONS = waiting.WaitOptions(timeout=60.0, interval=5.0, failed_grace=0.0, workers=4)
 Wanted = Union[list[OperationRef], str]  # operations, or all of a project
 BeforeRequest = Callable[[SimulatedOperations, str], None]
 
@@ -78,7 +72,7 @@ def rate_limit(requests: int) -> BeforeRequest:
 
 def wait_for(account: SimulatedOperations, wanted: Wanted, seconds: float = 0.0, **limits: Any) -> dict[str, Any]:
     """The result of a wait that begins now and whose requests take C(seconds)."""
-    wait = Wait(OperationsClient(account, seconds), OPTIONS._replace(**limits))
+    wait = waiting.Wait(OperationsClient(account, seconds), OPTIONS._replace(**limits))
     if isinstance(wanted, str):
         wait.unlisted, wait.lookback = wanted, 0
     else:
@@ -86,8 +80,8 @@ def wait_for(account: SimulatedOperations, wanted: Wanted, seconds: float = 0.0,
     return wait.run()
 
 
-def failing(account: SimulatedOperations, wanted: Wanted, seconds: float = 0.0, **limits: Any) -> WaitFailed:
-    with pytest.raises(WaitFailed) as error:
+def failing(account: SimulatedOperations, wanted: Wanted, seconds: float = 0.0, **limits: Any) -> waiting.WaitFailed:
+    with pytest.raises(waiting.WaitFailed) as error:
         wait_for(account, wanted, seconds, **limits)
     return error.value
 
@@ -116,7 +110,7 @@ def test_the_last_poll_is_at_the_deadline(timeout: float, interval: float) -> No
     pauses = account.clock.pauses
     assert account.clock.elapsed == pytest.approx(timeout)
     assert len(pauses) == len(account.sent) - 1
-    assert pauses[:-1] == pytest.approx([poll_interval(polls, interval) for polls in range(1, len(pauses))])
+    assert pauses[:-1] == pytest.approx([waiting.poll_interval(polls, interval) for polls in range(1, len(pauses))])
 
 
 @pytest.mark.parametrize(
@@ -186,7 +180,7 @@ def test_an_operation_that_is_deleted_during_the_wait_aborts_it() -> None:
 
 def test_other_threads_may_record_operations_while_a_404_is_classified() -> None:
     refs = [OperationRef("proj-1", f"op-{number}") for number in range(3)]
-    wait = Wait(OperationsClient(SimulatedOperations()), OPTIONS)
+    wait = waiting.Wait(OperationsClient(SimulatedOperations()), OPTIONS)
     wait.operations = dict.fromkeys(refs)
     wait.record(refs[0], {"id": "op-0", "status": "running"})
 
@@ -200,7 +194,7 @@ def test_other_threads_may_record_operations_while_a_404_is_classified() -> None
 
 
 def test_an_operation_that_a_response_has_named_may_be_missing_until_a_poll_finds_it() -> None:
-    wait = Wait(OperationsClient(SimulatedOperations()), OPTIONS)
+    wait = waiting.Wait(OperationsClient(SimulatedOperations()), OPTIONS)
     wait.expect({"id": "op-1", "project_id": "proj-1", "status": "running"})
     assert wait.may_be_unknown("/projects/proj-1/operations/op-1")
     wait.record(OperationRef("proj-1", "op-1"), {"id": "op-1", "status": "running"})
@@ -265,10 +259,10 @@ CONTINUE = "Unfinished operations continue on the service. Run the task again, o
 RUNNING_1, FAILED_1 = "operation op-1 of shop is running", "operation op-1 of shop is failed"
 
 
-def wait_of(*statuses: str | None, **fields: Any) -> Wait:
+def wait_of(*statuses: str | None, **fields: Any) -> waiting.Wait:
     """A wait of a minute for operations with these statuses (None: not polled)."""
     refs = [OperationRef("shop", f"op-{number}") for number in range(1, len(statuses) + 1)]
-    wait = Wait(OperationsClient(SimulatedOperations()), OPTIONS)
+    wait = waiting.Wait(OperationsClient(SimulatedOperations()), OPTIONS)
     wait.operations = dict.fromkeys(refs)
     for ref, status in zip(refs, statuses):
         if status:
@@ -326,7 +320,7 @@ def test_message_at_the_deadline(statuses: list[str | None], error: StatusError 
 
 
 def test_operations_that_were_never_listed() -> None:
-    wait = Wait(OperationsClient(SimulatedOperations()), OPTIONS)
+    wait = waiting.Wait(OperationsClient(SimulatedOperations()), OPTIONS)
     wait.unlisted = "shop"
     message = "Timed out after 60 s before the unfinished operations of shop could be listed."
     assert str(wait.timed_out(None)) == message
@@ -395,12 +389,12 @@ def test_result_agrees_with_the_operations(
 ) -> None:
     account = account_of(operations, failing)
     client = OperationsClient(account, LATENCY)
-    wait = Wait(client, WaitOptions(timeout, INTERVAL, failed_grace))
+    wait = waiting.Wait(client, waiting.WaitOptions(timeout, INTERVAL, failed_grace))
     wait.operations = dict.fromkeys(OperationRef(plan.project, plan.operation.id) for plan in operations)
-    failure: WaitFailed | None = None
+    failure: waiting.WaitFailed | None = None
     try:
         result = wait.run()
-    except WaitFailed as error:
+    except waiting.WaitFailed as error:
         result, failure = error.result, error
     end = account.clock.elapsed
     by_id = {plan.operation.id: plan for plan in operations}
@@ -408,7 +402,7 @@ def test_result_agrees_with_the_operations(
     # The deadline holds: the last poll begins before it. Each poll takes two requests per operation at most.
     longest_poll = 2 * len(operations) * LATENCY
     assert account.sent[-1][0] <= timeout + longest_poll
-    assert end <= timeout + longest_poll + LAST_POLL_SECONDS
+    assert end <= timeout + longest_poll + waiting.LAST_POLL_SECONDS
 
     # No state is invented, and each operation has one.
     assert [operation["id"] for operation in result["operations"]] == list(by_id)

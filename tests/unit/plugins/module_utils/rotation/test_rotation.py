@@ -11,13 +11,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError, InvalidOption
-from ansible_collections.clouddb.control.plugins.module_utils._rotation.confirmation import (
-    Confirmation,
-    Run,
-    confirmations_from,
-    current_confirmations,
-    run_from,
-)
+from ansible_collections.clouddb.control.plugins.module_utils._rotation import confirmation as confirmations
 from ansible_collections.clouddb.control.plugins.module_utils._rotation.host_lists import id_of_list, keys_with_ids
 from ansible_collections.clouddb.control.plugins.module_utils._rotation.record import KnownKey, checksum, checksum_of
 from ansible_collections.clouddb.control.plugins.module_utils._timestamps import parse_timestamp
@@ -62,11 +56,11 @@ class Keys:
         secrets = self.account.secrets
         return {key_id: KnownKey(list(hosts) or BOTH, checksum(secrets[key_id]), True) for key_id in ids}
 
-    def confirmation(self, host: str, key_id: int | None, **fields: Any) -> Confirmation:
+    def confirmation(self, host: str, key_id: int | None, **fields: Any) -> confirmations.Confirmation:
         """The confirmation of a host that is committed to this key."""
         secret = self.account.secrets.get(key_id or 0)
-        run = run_from({"run": "run", "variables": fields.pop("variables", {})}, check_mode=False)
-        confirmation = Confirmation(
+        run = confirmations.run_from({"run": "run", "variables": fields.pop("variables", {})}, check_mode=False)
+        confirmation = confirmations.Confirmation(
             host=host,
             run=run.id,
             variables=run.variables,
@@ -85,7 +79,7 @@ class Keys:
         )
         return confirmation._replace(**fields)
 
-    def run(self, step: str, *found: Confirmation, check_mode: bool = False, **options: Any) -> Any:
+    def run(self, step: str, *found: confirmations.Confirmation, check_mode: bool = False, **options: Any) -> Any:
         results = [one.as_result(id_of_list(options.get("play_hosts", BOTH))) for one in found]
         params = {
             **defaults_of(api_key_rotation),
@@ -99,15 +93,15 @@ class Keys:
         }
         return api_key_rotation.run(params, self.account.client(), check_mode)
 
-    def both(self, key_id: int | None, **fields: Any) -> list[Confirmation]:
+    def both(self, key_id: int | None, **fields: Any) -> list[confirmations.Confirmation]:
         return [self.confirmation(host, key_id, **fields) for host in BOTH]
 
-    def revoked(self, *found: Confirmation, **options: Any) -> tuple[list[int], list[int]]:
+    def revoked(self, *found: confirmations.Confirmation, **options: Any) -> tuple[list[int], list[int]]:
         """The ids of the keys that the step revokes, and of those that it leaves. C(key_id) is the newest."""
         result = self.run("revoke", *found, **{"key_id": self.newest, **options})
         return [key["id"] for key in result["revoked"]], result["left"]
 
-    def refusal(self, step: str, *found: Confirmation, **options: Any) -> ClouddbError:
+    def refusal(self, step: str, *found: confirmations.Confirmation, **options: Any) -> ClouddbError:
         """The error of a step that is refused, after which all keys are as before."""
         before = list(self.account.keys)
         with pytest.raises(ClouddbError) as error:
@@ -115,7 +109,7 @@ class Keys:
         assert list(self.account.keys) == before
         return error.value
 
-    def incomplete(self, key_id: int, on: str) -> list[Confirmation]:
+    def incomplete(self, key_id: int, on: str) -> list[confirmations.Confirmation]:
         """Confirmations of the newest key, in which the deployment of C(key_id) was not completed C(on) a host, or not recorded."""
         found = self.both(self.newest)
         keys = dict(found[1].known_keys)
@@ -125,14 +119,14 @@ class Keys:
             keys[key_id] = keys[key_id]._replace(confirmed=False)
         return [one._replace(known_keys=keys) if on.startswith(one.host) or on == "both" else one for one in found]
 
-    def roll_back(self, *found: Confirmation, **options: Any) -> ClouddbError:
+    def roll_back(self, *found: confirmations.Confirmation, **options: Any) -> ClouddbError:
         new = {"key_id": self.newest, "key": self.account.secrets[self.newest]}
         with pytest.raises(ClouddbError) as error:
             self.run("roll_back", *found, **new, errors={"web2": "Write the key: the disk is full"}, **options)
         assert self.account.secrets[self.newest] not in str(error.value)
         return error.value
 
-    def rolled_back(self, **fields: Any) -> list[Confirmation]:
+    def rolled_back(self, **fields: Any) -> list[confirmations.Confirmation]:
         return self.both(self.ids[-2], rolled_back=self.newest, tasks_rolled_back=True, **fields)
 
 
@@ -245,7 +239,7 @@ def test_the_order_of_hosts_and_keys_makes_no_other_list(keys: Keys) -> None:
 def test_confirmations_of_earlier_runs_need_no_lists(keys: Keys) -> None:
     """A later play in the same playbook has other hosts, and the results of the former one are still registered."""
     former = keys.confirmation("web1", keys.newest).as_result(id_of_list(["web1", "web2"]))["confirmation"]
-    assert confirmations_from([former], Run("later", {}), ["db1"], []) == []
+    assert confirmations.confirmations_from([former], confirmations.Run("later", {}), ["db1"], []) == []
 
 
 def test_retired_hosts_are_not_expected(keys: Keys) -> None:
@@ -353,7 +347,7 @@ def test_a_file_must_be_accepted(keys: Keys, has_file: bool, accepted: bool | No
 def test_confirmation_is_not_older_than_an_hour(seconds: float, counts: bool) -> None:
     keys = Keys()
     found = keys.confirmation("web1", None, checked_at=(EPOCH - timedelta(seconds=seconds)).isoformat())
-    assert bool(current_confirmations([found], Run("run", {}), EPOCH)) is counts
+    assert bool(confirmations.current_confirmations([found], confirmations.Run("run", {}), EPOCH)) is counts
 
 
 # Revoke
