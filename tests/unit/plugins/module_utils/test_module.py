@@ -83,9 +83,7 @@ def test_null_fails_before_run(monkeypatch: pytest.MonkeyPatch, options: dict[st
 
 
 @pytest.mark.parametrize("api_key", [None, ""])
-def test_check_mode_uses_the_key_of_the_environment_for_one_to_create(
-    monkeypatch: pytest.MonkeyPatch, api_key: str | None
-) -> None:
+def test_check_mode_uses_the_environment_for_a_key_to_create(monkeypatch: pytest.MonkeyPatch, api_key: Any) -> None:
     monkeypatch.setenv("CLOUDDB_API_KEY", "key-of-the-environment")
     passed: list[str] = []
     outcome_of(lambda params, client, check_mode: passed.append(client.connection.api_key) or {}, True, api_key=api_key)

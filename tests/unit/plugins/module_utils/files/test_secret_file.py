@@ -37,6 +37,7 @@ from ansible_collections.clouddb.control.tests.unit.support.special_files import
 )
 
 PREFIX, LOCK = f".clouddb-{os.geteuid()}-", f".clouddb-{os.geteuid()}.lock"
+Patch = pytest.MonkeyPatch
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")
 
 
@@ -86,14 +87,14 @@ def test_only_a_regular_file_is_used(tmp_path: Path, create: Callable[[Path], ob
         file.read()
 
 
-def test_the_directory_must_be_writable(file: SecretFile, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_directory_must_be_writable(file: SecretFile, monkeypatch: Patch) -> None:
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     file.check_path()
     with pytest.raises(InvalidOption, match=not_creatable):
         file.check()
 
 
-def test_paths_in_another_encoding_than_ansible_are_refused(file: SecretFile, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_paths_in_another_encoding_than_ansible_are_refused(file: SecretFile, monkeypatch: Patch) -> None:
     monkeypatch.setattr("sys.getfilesystemencoding", lambda: "iso8859-1")
     file.check_path()
     with pytest.raises(InvalidOption, match="^dest: .* UTF-8"):
@@ -172,7 +173,7 @@ def test_private_file_that_others_may_write_is_refused(file: SecretFile, key: Pa
         file.read(private=True)
 
 
-def test_removal(file: SecretFile, key: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_removal(file: SecretFile, key: Path, monkeypatch: Patch) -> None:
     file.remove()
     file.remove()
     assert not key.exists()
@@ -244,7 +245,7 @@ def test_the_owner_is_kept_unless_options_set_it(file: SecretFile, key: Path, ha
     assert (status.st_uid, status.st_gid) == (0 if has_owner else 12345, os.getegid() if has_group else 23456)
 
 
-def test_an_owner_that_cannot_be_given_is_refused(file: SecretFile, key: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_owner_that_cannot_be_given_is_refused(file: SecretFile, key: Path, monkeypatch: Patch) -> None:
     monkeypatch.setattr(os, "fchown", denied)
     monkeypatch.setattr(SecretFile, "attributes", lambda self: FileAttributes(12345, 23456, 0o600))
     with pytest.raises(SecretFileError, match="belongs to uid 12345 and gid 23456"), file.replacement():
@@ -254,7 +255,7 @@ def test_an_owner_that_cannot_be_given_is_refused(file: SecretFile, key: Path, m
 
 @pytest.mark.parametrize("may_restore", [True, False])
 def test_attributes_to_restore_come_before_those_of_the_options(
-    file: SecretFile, key: Path, monkeypatch: pytest.MonkeyPatch, may_restore: bool
+    file: SecretFile, key: Path, monkeypatch: Patch, may_restore: bool
 ) -> None:
     paths: list[str] = []
     options = file._replace(set_attributes=lambda path: bool(paths.append(path)))
@@ -303,9 +304,7 @@ def test_the_lock_is_removed_however_the_task_ends(file: SecretFile, key: Path, 
     assert os.listdir(key.parent) == ["key"]
 
 
-def test_a_lock_whose_file_was_removed_is_not_held(
-    file: SecretFile, key: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lock_whose_file_was_removed_is_not_held(file: SecretFile, key: Path, monkeypatch: Patch) -> None:
     """The task before has removed it after this one had opened it; over NFS, it is stale then."""
     flock, clock = fcntl.flock, FakeClock()
     outcomes = iter([None, errno.ESTALE])
@@ -357,9 +356,7 @@ def test_a_lock_that_is_a_link_is_refused(file: SecretFile, key: Path) -> None:
 
 
 @pytest.mark.parametrize("number, goes_on", [(errno.ENOLCK, True), (errno.EIO, False)])
-def test_file_system_without_locks(
-    file: SecretFile, key: Path, monkeypatch: pytest.MonkeyPatch, number: int, goes_on: bool
-) -> None:
+def test_file_system_without_locks(file: SecretFile, key: Path, monkeypatch: Patch, number: int, goes_on: bool) -> None:
     temporary = key.parent / f"{PREFIX}abcdefgh.tmp"
     temporary.touch()
     monkeypatch.setattr(fcntl, "flock", failing(number))
@@ -404,7 +401,7 @@ def test_new_file_is_private_and_complete(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("can_sync_directories", [True, False])
 def test_content_is_on_the_disk_before_the_file_is_replaced(
-    target: Path, monkeypatch: pytest.MonkeyPatch, can_sync_directories: bool
+    target: Path, monkeypatch: Patch, can_sync_directories: bool
 ) -> None:
     steps: list[object] = []
 
@@ -425,7 +422,7 @@ def test_content_is_on_the_disk_before_the_file_is_replaced(
     "names, is_copied", [(None, True), (["security.selinux"], True), ([atomic_file.ACCESS_LIST], False)]
 )
 def test_extended_attributes_that_cannot_be_copied(
-    target: Path, monkeypatch: pytest.MonkeyPatch, names: list[str] | None, is_copied: bool
+    target: Path, monkeypatch: Patch, names: list[str] | None, is_copied: bool
 ) -> None:
     refuse = failing(errno.EPERM)
     monkeypatch.setattr(os, "listxattr", lambda *args, **kwargs: refuse() if names is None else names)
@@ -452,16 +449,14 @@ def test_short_writes_are_continued(target: Path) -> None:
 
 @pytest.mark.parametrize("unsafe_writes", [False, True])
 @pytest.mark.parametrize("step", ["fsync", "replace"])
-def test_failed_write_keeps_the_old_content(
-    target: Path, monkeypatch: pytest.MonkeyPatch, step: str, unsafe_writes: bool
-) -> None:
+def test_failed_write_keeps_the_old_content(target: Path, monkeypatch: Patch, step: str, unsafe_writes: bool) -> None:
     monkeypatch.setattr(os, step, no_space)
     with pytest.raises(OSError, match="No space left"):
         replace_target(target, b"new", unsafe_writes)
     assert (target.read_bytes(), os.listdir(target.parent)) == (b"the old content", ["f"])
 
 
-def test_temporary_file_that_cannot_be_removed_is_emptied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_temporary_file_that_cannot_be_removed_is_emptied(tmp_path: Path, monkeypatch: Patch) -> None:
     monkeypatch.setattr(os, "replace", no_space)
     monkeypatch.setattr(os, "unlink", no_space)
     with pytest.raises(OSError, match="No space left"):
@@ -474,7 +469,7 @@ def test_temporary_file_that_cannot_be_removed_is_emptied(tmp_path: Path, monkey
 
 
 @pytest.fixture(params=[errno.EIO, errno.ENOENT, errno.EBUSY], ids=errno.errorcode.get)
-def reported(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def reported(request: pytest.FixtureRequest, monkeypatch: Patch) -> None:
     """As NFS clients report, when they have sent a request again whose response was lost.
 
     https://github.com/hpcc-systems/HPCC-Platform/pull/18352
@@ -489,9 +484,7 @@ def reported(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.usefixtures("reported")
 @pytest.mark.parametrize("unsafe_writes", [False, True])
-def test_the_inode_says_whether_the_file_was_replaced(
-    target: Path, monkeypatch: pytest.MonkeyPatch, unsafe_writes: bool
-) -> None:
+def test_the_inode_says_whether_the_file_was_replaced(target: Path, monkeypatch: Patch, unsafe_writes: bool) -> None:
     synced: list[bool] = []
     monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append(stat.S_ISDIR(os.fstat(descriptor).st_mode)))
     replace_target(target, b"new", unsafe_writes)
@@ -499,7 +492,7 @@ def test_the_inode_says_whether_the_file_was_replaced(
 
 
 @pytest.mark.usefixtures("reported")
-def test_a_file_that_may_have_been_replaced_is_not_emptied(target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_may_have_been_replaced_is_not_emptied(target: Path, monkeypatch: Patch) -> None:
     with atomic_file.temporary_file(str(target), ".p-") as temporary:
         with monkeypatch.context() as patch, pytest.raises(OSError, match="Input/output error"):
             patch.setattr(os, "lstat", failing(errno.EIO))
@@ -507,7 +500,7 @@ def test_a_file_that_may_have_been_replaced_is_not_emptied(target: Path, monkeyp
     assert target.read_bytes() == b"new"
 
 
-def test_a_mounted_file_is_overwritten_only_with_unsafe_writes(target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mounted_file_is_overwritten_only_with_unsafe_writes(target: Path, monkeypatch: Patch) -> None:
     """A process that is killed at any moment leaves the old secret or the new one, and no part of one."""
     monkeypatch.setattr(os, "replace", failing(errno.EBUSY))
     with pytest.raises(OSError, match="busy"):
@@ -536,7 +529,7 @@ def test_a_device_is_not_opened() -> None:
         atomic_file.open_regular_file("/dev/null")
 
 
-def test_links_are_resolved_in_folders_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_links_are_resolved_in_folders_only(tmp_path: Path, monkeypatch: Patch) -> None:
     (tmp_path / "a" / "b").mkdir(parents=True)
     (tmp_path / "link").symlink_to("a/b")
     (tmp_path / "a" / "f").symlink_to("b")

@@ -58,13 +58,14 @@ BROKEN = {
     "no http": Reply(b"SSH-2.0-OpenSSH_9.2\r\n"),
 }
 each_broken = pytest.mark.parametrize("broken", BROKEN.values(), ids=BROKEN)
+Bounds = list[tuple[float, float]]
 ATTEMPTS = {"GET": 2, "DELETE": 2, "POST": 1}
 
 
 @pytest.fixture
-def full_jitter(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, float]]:
+def full_jitter(monkeypatch: pytest.MonkeyPatch) -> Bounds:
     """Records the bounds of each random pause, and makes it as long as possible."""
-    bounds: list[tuple[float, float]] = []
+    bounds: Bounds = []
     monkeypatch.setattr(random, "uniform", lambda low, high: bounds.append((low, high)) or high)
     return bounds
 
@@ -147,9 +148,7 @@ def test_an_error_status_raises_a_typed_error_with_details(serve: Serve, status:
     "method, earlier, hides",
     [("GET", HANG_UP, False), ("DELETE", HANG_UP, True), ("DELETE", reply({}, 502), True), ("DELETE", CUT_OFF, True), ("DELETE", NOT_NOW, False)],
 )  # fmt: skip
-def test_an_accepted_status_may_hide_what_an_earlier_attempt_has_done(
-    serve: Serve, method: str, earlier: Reply, hides: bool
-) -> None:
+def test_an_accepted_status_may_hide_an_earlier_attempt(serve: Serve, method: str, earlier: Reply, hides: bool) -> None:
     client = serve(earlier, reply({"message": "no"}, 404)).client
     with pytest.raises(errors.NotFound) if hides else nullcontext() as error:
         response = client.request(method, ["api_keys", "7"], accept={200, 404})
@@ -266,9 +265,7 @@ def test_a_deadline_and_api_timeout_bound_each_request(
     "retries, seconds, attempts, pauses",
     [(False, 30.0, 1, []), (True, 30.0, 3, [10.0, 10.0]), (True, 300.0, 6, [10.0] * 5)],
 )
-def test_attempts_of_a_request_with_a_deadline(
-    serve: Serve, retries: bool, seconds: float, attempts: int, pauses: list[float]
-) -> None:
+def test_attempts_with_a_deadline(serve: Serve, retries: bool, seconds: float, attempts: int, pauses: Any) -> None:
     served = serve(*[reply({}, 503, Retry_After="10")] * attempts)
     with pytest.raises(errors.StatusError) as error:
         until(served, seconds, retries=retries).get("projects")
@@ -290,9 +287,7 @@ def test_get_and_delete_are_retried(serve: Serve, method: str, failure: Reply) -
 
 @each_broken
 @pytest.mark.parametrize("method, attempts", ATTEMPTS.items())
-def test_after_a_broken_response_the_service_may_have_acted(
-    serve: Serve, method: str, attempts: int, broken: Reply
-) -> None:
+def test_a_broken_response_may_hide_what_was_done(serve: Serve, method: str, attempts: int, broken: Reply) -> None:
     served = serve(*[broken] * attempts, api_retries=1)
     error = fails(served, method)
     assert isinstance(error, errors.Unreachable)
@@ -370,9 +365,7 @@ def test_another_refusal_is_final(serve: Serve, refusal: Reply) -> None:
 
 
 @pytest.mark.parametrize("seconds, out_of_time", [(30, True), (90, False)])
-def test_an_error_says_whether_the_deadline_left_no_time_for_a_retry(
-    serve: Serve, seconds: float, out_of_time: bool
-) -> None:
+def test_an_error_says_whether_there_was_no_time_for_a_retry(serve: Serve, seconds: float, out_of_time: bool) -> None:
     served = serve(*[reply({}, 429, Retry_After="60")] * (1 if out_of_time else 2), api_retries=1)
     with pytest.raises(errors.StatusError) as error:
         until(served, seconds, retries=True).get("projects")
@@ -418,9 +411,7 @@ def test_api_timeout_bounds_silence(
 @pytest.mark.parametrize(
     "headers, body", [({"Content_Length": "100"}, b'{"mess'), ({"Content_Encoding": "gzip"}, b"not gzip")]
 )
-def test_the_status_counts_if_the_body_of_an_error_cannot_be_read(
-    serve: Serve, headers: dict[str, str], body: bytes
-) -> None:
+def test_the_status_counts_if_the_body_of_an_error_cannot_be_read(serve: Serve, headers: Any, body: bytes) -> None:
     refused, denied, failed = (reply(body, status, **headers) for status in (429, 401, 500))
     assert serve(refused, OK).client.post("api_keys", body={"key_name": "x"}).attempts == 2
     assert isinstance(fails(serve(denied), "POST"), errors.Unauthorized)
@@ -431,16 +422,14 @@ def test_the_status_counts_if_the_body_of_an_error_cannot_be_read(
 
 
 @pytest.mark.parametrize("error", [reply({}, 503), HANG_UP], ids=["status", "hang up"])
-def test_backoff_doubles_with_full_jitter_up_to_its_maximum(
-    serve: Serve, full_jitter: list[tuple[float, float]], error: Reply
-) -> None:
+def test_backoff_doubles_with_full_jitter_up_to_its_maximum(serve: Serve, full_jitter: Bounds, error: Reply) -> None:
     served = serve(*[error] * 8, OK, api_retries=8)
     served.client.get("projects")
     assert full_jitter == [(0, 0.5), (0, 1.0), (0, 2.0), (0, 4.0), (0, 8.0), (0, 16.0), (0, 20.0), (0, 20.0)]
     assert served.clock.pauses == [bound for _low, bound in full_jitter]
 
 
-def test_backoff_at_a_rate_limit_is_longer_and_adds_to_retry_after(serve: Serve, full_jitter: list[Any]) -> None:
+def test_backoff_at_a_rate_limit_is_longer_and_adds_to_retry_after(serve: Serve, full_jitter: Bounds) -> None:
     serve(*[reply({}, 429)] * 4, HANG_UP, OK).client.get("projects")
     assert full_jitter == [(3.75, 5.0), (7.5, 10.0), (15.0, 20.0), (22.5, 30.0), (0, 8.0)]
     served = serve(*[reply({}, 429, Retry_After="1")] * 4, OK)
@@ -465,7 +454,7 @@ def test_backoff_at_a_rate_limit_is_longer_and_adds_to_retry_after(serve: Serve,
 )
 @pytest.mark.parametrize("method, status", [("GET", 500), ("POST", 503)])
 def test_retry_after_is_honored_and_clamped(
-    serve: Serve, full_jitter: list[tuple[float, float]], method: str, status: int, retry_after: str, pause: float
+    serve: Serve, full_jitter: Bounds, method: str, status: int, retry_after: str, pause: float
 ) -> None:
     served = serve(reply({}, status, Retry_After=retry_after), OK)
     METHODS[method](served.client)
@@ -518,7 +507,7 @@ def test_the_session_file_imports_without_requests(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("method", ["POST", "PATCH"])
 @pytest.mark.parametrize(
-    "error_reply",
+    "sent",
     [
         *(reply({"message": "oh", "code": ""}, status) for status in (500, 502, 504)),
         reply(b"", 503),
@@ -531,10 +520,8 @@ def test_the_session_file_imports_without_requests(monkeypatch: pytest.MonkeyPat
         reply({"message": "upstream connect error. reset reason: connection termination", "code": 503}, 503),
     ],
 )
-def test_post_and_patch_are_not_retried_if_the_service_may_have_acted(
-    serve: Serve, method: str, error_reply: Reply
-) -> None:
-    served = serve(error_reply)
+def test_post_and_patch_are_not_retried_if_the_service_may_have_acted(serve: Serve, method: str, sent: Reply) -> None:
+    served = serve(sent)
     with pytest.raises(errors.RequestFailed) as raised:
         served.client.request(method, ["projects"], body={})
     error = raised.value

@@ -345,9 +345,7 @@ def test_bodies_of_other_statuses_are_not_quoted(status: int) -> None:
 @pytest.mark.parametrize(
     "content, encoding, reason", [(ZSTD, "zstd", "."), (ZSTD, "gzip, zstd", "."), (b"no", "br", ": no.")]
 )
-def test_an_error_in_an_unknown_encoding_is_quoted_only_if_it_was_decoded(
-    content: bytes, encoding: str, reason: str
-) -> None:
+def test_an_error_in_an_unknown_encoding_is_quoted_only_if_decoded(content: bytes, encoding: str, reason: str) -> None:
     response = raw(409, content)._replace(headers={"Content-Encoding": encoding})
     assert message_of(response) == f"GET /api_keys returned 409 Conflict{reason}"
 
@@ -367,9 +365,7 @@ def test_an_error_status_carries_retry_after() -> None:
         ((408, 500, 502, 503, 504, 599), True, True),
     ],
 )
-def test_status_sets_transient_and_may_have_acted(
-    statuses: tuple[int, ...], may_have_acted: bool, transient: bool
-) -> None:
+def test_status_sets_transient_and_may_have_acted(statuses: Any, may_have_acted: bool, transient: bool) -> None:
     for status in statuses:
         error = StatusError("failed", Request("GET", "/projects", "id-1"), 2, status)
         assert (error.may_have_acted, error.transient) == (may_have_acted, transient), status

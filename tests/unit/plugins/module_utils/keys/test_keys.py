@@ -97,7 +97,7 @@ def test_a_creation_result_without_a_new_key_is_unconfirmed(serve: Serve, body: 
         ),
     ],
 )
-def test_an_unconfirmed_creation_says_which_keys_are_new(
+def test_an_unconfirmed_creation_names_the_new_keys(
     serve: Serve, listed: Reply, outcome: str, key_ids: list[int]
 ) -> None:
     with pytest.raises(ClouddbError) as error:
@@ -117,9 +117,7 @@ def test_an_unconfirmed_creation_says_which_keys_are_new(
         ([key(1), key(2, name="ci"), key(7)], ours(7), 7),
     ],
 )
-def test_the_earliest_new_key_is_kept(
-    serve: Serve, listed: list[dict[str, Any]], created: keys.CreatedKey, kept: int
-) -> None:
+def test_the_earliest_new_key_is_kept(serve: Serve, listed: list[Any], created: keys.CreatedKey, kept: int) -> None:
     chosen, warnings = keys.choose_key(serve(reply(listed)).client, named(key(1)), created)
     assert (chosen["id"], warnings) == (kept, [])
 
@@ -160,9 +158,7 @@ def test_revocation_result_keeps_unknown_fields(serve: Serve) -> None:
         ([reply({"id": "7"}), reply([key(8)])], REVOKED),
     ],
 )
-def test_a_key_that_is_gone_was_revoked_by_an_attempt_that_may_have_acted(
-    serve: Serve, replies: list[Reply], revocation: dict[str, Any] | None
-) -> None:
+def test_a_gone_key_was_revoked_by_an_attempt_that_may_have_acted(serve: Serve, replies: Any, revocation: Any) -> None:
     assert keys.revoke_key(serve(*replies).client, key(7), ACCOUNT) == revocation
 
 
@@ -202,9 +198,7 @@ def test_a_revocation_that_failed_or_may_have_failed(serve: Serve, replies: list
     "replies, valid, pauses",
     [([reply([])], True, []), (REJECTIONS, False, [1.0]), ([reply({}, 401), reply([])], True, [1.0])],
 )
-def test_a_secret_is_checked_with_requests_of_its_own(
-    serve: Serve, replies: list[Reply], valid: bool, pauses: list[float]
-) -> None:
+def test_a_secret_is_checked_by_its_own_requests(serve: Serve, replies: list[Reply], valid: bool, pauses: Any) -> None:
     """A part of the service may not know a new key yet, and accepts it a second later.
 
     https://github.com/FusionAuth/fusionauth-issues/issues/1875

@@ -451,9 +451,7 @@ def test_record_without_a_file(host: Deployment) -> None:
 @pytest.mark.parametrize(
     ("missing", "locked"), [([], ["key"]), (["file"], [".key.rotation"]), (["file", "record"], [])]
 )
-def test_what_is_locked(
-    host: Deployment, monkeypatch: pytest.MonkeyPatch, missing: list[str], locked: list[str]
-) -> None:
+def test_what_is_locked(host: Deployment, monkeypatch: pytest.MonkeyPatch, missing: Any, locked: Any) -> None:
     held: list[str] = []
     host.without(*missing)
     monkeypatch.setattr(SecretFile, "held", lambda file: nullcontext(held.append(Path(file.path).name)))

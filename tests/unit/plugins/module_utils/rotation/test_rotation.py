@@ -481,17 +481,13 @@ def test_without_records_the_named_own_key_is_not_revoked(keys: Keys, is_name: b
     assert keys.revoked(*found, **options) == (keys.ids[:2], [own])
 
 
-@pytest.mark.parametrize(
-    "minutes, grace_period, is_left", [(59, 0, False), (61, 0, True), (61, 120, False), (63, 120, True)]
-)
+@pytest.mark.parametrize("minutes, grace, is_left", [(59, 0, False), (61, 0, True), (61, 120, False), (63, 120, True)])
 @pytest.mark.parametrize("own", ["deploy-20261121T100000Z", "administrator"])
-def test_without_records_a_key_that_somebody_else_uses_is_left(
-    keys: Keys, own: str, minutes: int, grace_period: int, is_left: bool
-) -> None:
+def test_a_key_that_somebody_else_uses_is_left(keys: Keys, own: str, minutes: int, grace: int, is_left: bool) -> None:
     """It was used since the key that replaced it was deployed. A run of the role uses the former key until it ends."""
     used_at = parse_timestamp(keys.account.keys[keys.ids[1]]["created_at"]) + timedelta(minutes=minutes)
     keys.account.keys[keys.ids[0]]["last_used_at"] = used_at.isoformat()
-    options: dict[str, Any] = {"hosts": BOTH, "grace_period": grace_period, "keep": 1}
+    options: dict[str, Any] = {"hosts": BOTH, "grace_period": grace, "keep": 1}
     found = keys.both(keys.ids[2], **WITHOUT_RECORD)
     result = keys.run("revoke", *found, key_id=keys.ids[2], own_key=own, **options)
     left, revoked = (keys.ids[:1], []) if is_left else ([], keys.ids[:1])
