@@ -22,10 +22,13 @@ from ansible_collections.clouddb.control.tests.unit.support.scripted_service imp
 )
 
 FIRST, SECOND = "2026-11-21T08:00:00.000001Z", "2026-11-21T08:00:00.000002Z"
+UNCONFIRMED = "may still be valid, because the service did not confirm the revocation."
 # A service that does not accept a key says so twice.
 REJECTIONS = [reply({}, 401)] * 2
 # Without the time of its creation, as the service sends it.
 REVOKED = {"id": 7, "name": "deploy", "revoked": True}
+NOT_LISTED = "The keys could not be listed to find out whether it created one"
+LATER = "List them later, revoke a new key of that name by its id, then run the task again."
 
 
 def key(key_id: int, created_at: Any = FIRST, name: Any = "deploy") -> dict[str, Any]:
@@ -41,15 +44,8 @@ def named(*listed: dict[str, Any]) -> keys.NamedKeys:
 
 
 def test_keys_are_sorted_by_creation_time_then_id(serve: Serve) -> None:
-    others = [
-        key(3, None),
-        key(2, "soon"),
-        {"id": 1, "name": "deploy"},
-        key(4, 1637000000),
-        key(6, name="ci"),
-        {"id": 5},
-    ]
-    response = reply([key(9, SECOND), key(8), key(7), key(7), *others])
+    unknown = [key(3, None), key(2, "soon"), {"id": 1, "name": "deploy"}, key(4, 1637000000), {"id": 5}]
+    response = reply([key(9, SECOND), key(8), key(7), key(7), *unknown, key(6, name="ci")])
     assert [found["id"] for found in keys.list_keys(serve(response).client, ACCOUNT)] == [6, 7, 8, 9, 1, 2, 3, 4, 5]
 
 
@@ -60,8 +56,8 @@ def test_malformed_key_list_raises(serve: Serve, body: Any) -> None:
 
 
 def test_listed_keys_have_no_secrets(serve: Serve) -> None:
-    served = serve(reply([{"id": 1, "name": "deploy", "key": "the-secret"}]))
-    assert keys.list_keys(served.client, ACCOUNT) == [{"id": 1, "name": "deploy"}]
+    client = serve(reply([{"id": 1, "name": "deploy", "key": "the-secret"}])).client
+    assert keys.list_keys(client, ACCOUNT) == [{"id": 1, "name": "deploy"}]
 
 
 @pytest.mark.parametrize("fields", [{}, {"name": None}, {"name": "deploy", "scope": "all"}])
@@ -89,12 +85,7 @@ def test_a_creation_result_without_a_new_key_is_unconfirmed(serve: Serve, body: 
         (reply([key(5)]), "The service lists no new key of that name. Run the task again.", []),
         (reply([key(5), key(6), key(7, name="ci")]), "Key 6 of that name is new. Unless", [6]),
         (reply([key(6), key(7)]), "Keys 6 and 7 of that name are new. Unless", [6, 7]),
-        (
-            reply({"message": "no"}, 403),
-            "The keys could not be listed to find out whether it created one: GET /api_keys returned 403 Forbidden: no. "
-            "List them later, revoke a new key of that name by its id, then run the task again.",
-            [],
-        ),
+        (reply({"message": "no"}, 403), f"{NOT_LISTED}: GET /api_keys returned 403 Forbidden: no. {LATER}", []),
     ],
 )
 def test_an_unconfirmed_creation_names_the_new_keys(
@@ -124,26 +115,17 @@ def test_the_earliest_new_key_is_kept(serve: Serve, listed: list[Any], created: 
 
 @pytest.mark.parametrize("shown, lists", [(None, [[key(6), key(7, name="ci")]]), ("ci", [])])
 def test_new_key_with_another_name(serve: Serve, shown: str | None, lists: list[list[dict[str, Any]]]) -> None:
-    """Services lower-case names, and then every run creates the object again, or never finds it.
-
-    https://github.com/hashicorp/terraform-provider-aws/issues/8432
-    https://github.com/hashicorp/terraform-provider-azurerm/pull/3695
-    """
+    """Services lower-case names: https://github.com/hashicorp/terraform-provider-aws/issues/8432"""
     created = keys.CreatedKey("secret", key(7, name=shown))
     with pytest.raises(ClouddbError) as error:
         keys.choose_key(serve(*map(reply, lists)).client, named(), created)
     assert (error.value.kind, error.value.details) == ("name_changed", {"key_ids": [7], "stored_name": "ci"})
 
 
-UNCONFIRMED_TEXT = "Key 7 may still be valid, because the service did not confirm the revocation."
-REFUSED_TEXT = "Key 7 could not be revoked."
-
-
 def test_revocation_result_keeps_unknown_fields(serve: Serve) -> None:
     revoked = {"id": 7, "revoked": True, "by": {"id": 3}}
     served = serve(reply(revoked))
-    assert keys.revoke_key(served.client, key(7), ACCOUNT) == revoked
-    assert served.targets == ["/api_keys/7"]
+    assert (keys.revoke_key(served.client, key(7), ACCOUNT), served.targets) == (revoked, ["/api_keys/7"])
 
 
 @pytest.mark.parametrize(
@@ -151,9 +133,7 @@ def test_revocation_result_keeps_unknown_fields(serve: Serve) -> None:
     [
         ([reply({}, 404)], None),
         ([NOT_NOW, reply({}, 404)], None),
-        ([HANG_UP, NOT_NOW, reply({}, 404)], REVOKED),
-        ([CUT_OFF, reply({}, 404)], REVOKED),
-        ([reply({}, 500), reply({}, 404)], REVOKED),
+        *(([*sent, reply({}, 404)], REVOKED) for sent in ([HANG_UP, NOT_NOW], [CUT_OFF], [reply({}, 500)])),
         # Without a usable response, the list says it.
         ([reply({"id": "7"}), reply([key(8)])], REVOKED),
     ],
@@ -175,21 +155,21 @@ def test_malformed_revocation_result_of_a_listed_key_raises(serve: Serve, body: 
     "replies, problem",
     [
         # The service refused all attempts, or all but the first.
-        ([NOT_NOW, reply({}, 401)], REFUSED_TEXT),
-        ([HANG_UP, NOT_NOW], UNCONFIRMED_TEXT),
+        ([NOT_NOW, reply({}, 401)], "could not be revoked."),
+        ([HANG_UP, NOT_NOW], UNCONFIRMED),
         # The service rejects the key of the client, which may be the one that was revoked: this says nothing.
-        ([HANG_UP, reply({}, 401), *REJECTIONS], UNCONFIRMED_TEXT),
-        ([HANG_UP, HANG_UP, *REJECTIONS], UNCONFIRMED_TEXT),
-        ([reply([]), *REJECTIONS], UNCONFIRMED_TEXT),
+        *(
+            ([*replies, *REJECTIONS], UNCONFIRMED)
+            for replies in ([HANG_UP, reply({}, 401)], [HANG_UP] * 2, [reply([])])
+        ),
         # The service still accepts the key of the client, or its list fails.
-        ([HANG_UP, reply({}, 401), reply([key(7)])], UNCONFIRMED_TEXT),
-        ([HANG_UP, reply({}, 401), reply({}, 403)], UNCONFIRMED_TEXT),
+        *(([HANG_UP, reply({}, 401), listed], UNCONFIRMED) for listed in (reply([key(7)]), reply({}, 403))),
     ],
 )
 def test_a_revocation_that_failed_or_may_have_failed(serve: Serve, replies: list[Reply], problem: str) -> None:
     with pytest.raises(errors.RequestFailed) as error:
         keys.revoke_key(serve(*replies, api_retries=1).client, key(7), ACCOUNT)
-    assert keys.not_revoked([7], error.value) == problem
+    assert keys.not_revoked([7], error.value) == f"Key 7 {problem}"
     needs_other_key = isinstance(error.value, errors.Unauthorized)
     assert ("Set api_key to another key" in keys.retry_advice(error.value)) is needs_other_key
 
@@ -199,11 +179,7 @@ def test_a_revocation_that_failed_or_may_have_failed(serve: Serve, replies: list
     [([reply([])], True, []), (REJECTIONS, False, [1.0]), ([reply({}, 401), reply([])], True, [1.0])],
 )
 def test_a_secret_is_checked_by_its_own_requests(serve: Serve, replies: list[Reply], valid: bool, pauses: Any) -> None:
-    """A part of the service may not know a new key yet, and accepts it a second later.
-
-    https://github.com/FusionAuth/fusionauth-issues/issues/1875
-    https://github.com/electric-saw/ccloud-client-go/pull/5
-    """
+    """A part of the service may not know a new key yet: https://github.com/FusionAuth/fusionauth-issues/issues/1875"""
     served = serve(*replies)
     assert keys.is_valid_secret(served.client.with_api_key("the-secret"), ACCOUNT) is valid
     assert [request.headers["Authorization"] for request in served.requests] == ["Bearer the-secret"] * len(replies)
