@@ -87,11 +87,9 @@ def test_invisible_characters_around_a_key_are_dropped() -> None:
     assert "it has the character U+200B at position 3." in refused("api_key", api_key=f"ab\u200b{API_KEY}")
 
 
-@pytest.mark.parametrize(
-    "empty, named", [({"api_key": " "}, "api_key"), ({"base_url": "", "api_key": "\n"}, "base_url, api_key")]
-)
-def test_empty_options_are_named_together(empty: dict[str, str], named: str) -> None:
-    refused(named, **empty)
+@pytest.mark.parametrize("empty", [{"api_key": " "}, {"base_url": "", "api_key": "\n"}])
+def test_empty_options_are_named_together(empty: dict[str, str]) -> None:
+    refused(", ".join(empty), **empty)
 
 
 @pytest.mark.parametrize(

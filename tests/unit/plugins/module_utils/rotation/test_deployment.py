@@ -204,9 +204,9 @@ def test_rollback_restores_file_and_record(rotated: Deployment) -> None:
 def test_rollback_keeps_the_new_key_if_the_previous_one_is_revoked(rotated: Deployment) -> None:
     new = rotated.deploy_new()
     del rotated.account.keys[rotated.old.id]
-    is_restored, confirmation = rotated.roll_back(new)
-    assert (is_restored, rotated.secret, confirmation.sha256) == (False, new.secret, checksum(new.secret))
-    assert confirmation.rolled_back is None
+    is_restored, found = rotated.roll_back(new)
+    assert (is_restored, rotated.secret) == (False, new.secret)
+    assert (found.sha256, found.rolled_back) == (checksum(new.secret), None)
 
 
 @pytest.mark.parametrize("step", ["inspect", "deploy", "confirm", "commit", "roll_back"])
@@ -286,11 +286,10 @@ def test_a_record_of_another_file_is_none(rotated: Deployment, is_copied: bool) 
     moved = rotated.path.with_name("new")
     if is_copied:
         moved.write_text(rotated.old.secret, encoding="utf-8")
-    confirmation = rotated.inspect(file=rotated.file._replace(path=str(moved)))
-    assert (confirmation.key_id, confirmation.state, confirmation.known_keys) == (None, None, {})
     # Without a file, only the tasks are known.
-    confirmation = rotated.inspect(file=None)
-    assert (confirmation.key_id, confirmation.known_keys) == (None, {})
+    for file in (rotated.file._replace(path=str(moved)), None):
+        confirmation = rotated.inspect(file=file)
+        assert (confirmation.key_id, confirmation.state, confirmation.known_keys) == (None, None, {})
 
 
 def test_a_record_of_version_1_1_0_is_about_any_file(rotated: Deployment) -> None:
@@ -343,9 +342,8 @@ def test_check_mode_writes_nothing(rotated: Deployment) -> None:
     assert {path: path.read_bytes() for path in rotated.path.parent.iterdir()} == before
 
 
-def record_of(host: Deployment) -> dict[str, Any]:
-    content: dict[str, Any] = json.loads(host.record.read_text(encoding="utf-8"))
-    return content
+def record_of(host: Deployment) -> Any:
+    return json.loads(host.record.read_text(encoding="utf-8"))
 
 
 def test_each_step_returns_what_the_host_holds(rotated: Deployment) -> None:
@@ -371,8 +369,7 @@ def test_each_step_returns_what_the_host_holds(rotated: Deployment) -> None:
     )
     committed = rotated.commit(new)
     assert committed == confirmed._replace(state="committed", return_sha256=None, checked_at=rotated.account.now())
-    inspected = rotated.inspect()
-    assert len({rotated.inspected.fingerprint, confirmed.fingerprint, inspected.fingerprint}) == 3
+    assert len({found.fingerprint for found in (rotated.inspected, confirmed, rotated.inspect())}) == 3
 
 
 def test_inspection_sets_the_attributes_of_the_file(rotated: Deployment) -> None:
@@ -439,18 +436,15 @@ def test_key_that_is_revoked_before_it_is_confirmed(host: Deployment) -> None:
 def test_record_without_a_file(host: Deployment) -> None:
     key = host.without("file").deploy_new()
     assert record_of(host)["sha256"] is None
-    confirmed = host.confirm(key)
-    assert (confirmed.has_file, confirmed.has_record, confirmed.sha256) == (False, True, None)
-    assert confirmed.has_deployed(key.id)
+    found = host.confirm(key)
+    assert (found.has_file, found.has_record, found.sha256, found.has_deployed(key.id)) == (False, True, None, True)
     # Ansible may run the task again.
     for _attempt in range(2):
         is_restored, confirmation = host.roll_back(key)
         assert (is_restored, confirmation.rolled_back, confirmation.key_id) == (True, key.id, key.id)
 
 
-@pytest.mark.parametrize(
-    ("missing", "locked"), [([], ["key"]), (["file"], [".key.rotation"]), (["file", "record"], [])]
-)
+@pytest.mark.parametrize("missing, locked", [([], ["key"]), (["file"], [".key.rotation"]), (["file", "record"], [])])
 def test_what_is_locked(host: Deployment, monkeypatch: pytest.MonkeyPatch, missing: Any, locked: Any) -> None:
     held: list[str] = []
     host.without(*missing)
