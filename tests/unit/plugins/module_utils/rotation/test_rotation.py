@@ -168,7 +168,10 @@ def test_key_of_unknown_age_is_refused(keys: Keys, position: int, created_at: An
     assert f"no valid created_at of key {keys.ids[position]}," in str(keys.refusal("plan", *found))
 
 
-@pytest.mark.parametrize("fields", [{"accepted": False}, {"state": "deploying"}, {"key_id": None}])
+NOT_ACCEPTED = ({"accepted": False}, {"accepted": None}, {"has_file": False, "accepted": False})
+
+
+@pytest.mark.parametrize("fields", [*NOT_ACCEPTED, {"state": "deploying"}, {"key_id": None}])
 def test_key_that_is_not_confirmed_everywhere_is_replaced(keys: Keys, fields: dict[str, Any]) -> None:
     one, other = keys.both(keys.newest)
     plan = keys.run("plan", one, other._replace(**fields))
@@ -350,9 +353,6 @@ def test_revokes_the_older_keys(keys: Keys) -> None:
     revoked = {"api_key": keys.account.keys[keys.newest], "revoked": [{**key, "revoked": True} for key in older]}
     assert result == {**revoked, "changed": True, "left": [], "warnings": []}
     assert list(keys.account.keys) == [1, keys.newest]
-
-
-NOT_ACCEPTED = ({"accepted": False}, {"accepted": None}, {"has_file": False, "accepted": False})
 
 
 @pytest.mark.parametrize(
