@@ -69,11 +69,8 @@ def test_failed_tasks_report_warnings_and_no_diff() -> None:
 @pytest.mark.parametrize(
     ("options", "named"),
     [
-        ({"color": None}, "color"),
-        ({"shades": None}, "shades"),
+        *(({name: None}, name) for name in ("color", "shades", "base_url", "api_key")),
         *([({"shades": ["red", None]}, "shades")] if NAMES_NULLS_IN_LISTS else []),
-        ({"base_url": None}, "base_url"),
-        ({"api_key": None}, "api_key"),
     ],
     ids=str,
 )

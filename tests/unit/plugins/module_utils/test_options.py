@@ -113,8 +113,7 @@ def test_a_name_is_a_text_or_the_digits_of_an_integer(value: object, text: str) 
         (1.10, "the number 1.1. Quote it."),
         (True, "the boolean true. Quote it."),
         (date(2026, 1, 2), "the date 2026-01-02. Quote it."),
-        (["a"], "must be text."),
-        (None, "must be text."),
+        *((value, "must be text.") for value in (["a"], None)),
     ],
 )
 def test_anything_else_is_no_name(value: object, shown: str) -> None:

@@ -160,8 +160,7 @@ def test_an_accepted_status_may_hide_an_earlier_attempt(serve: Serve, method: st
     [
         (b" \r\n", "its body is empty"),
         (b"\n  <html>", "it is an HTML page, not JSON"),
-        (b'{"projects": [', "its body is not valid JSON"),
-        (b'{"name": "\xff"}', "its body is not valid JSON"),
+        *((body, "its body is not valid JSON") for body in (b'{"projects": [', b'{"name": "\xff"}')),
         (b"[" * 100_000, "too many levels"),
         (b'{"{{ x }}": 1}', "cannot be the name of a field"),
     ],
@@ -434,10 +433,7 @@ def test_backoff_at_a_rate_limit_is_longer_and_adds_to_retry_after(serve: Serve,
 @pytest.mark.parametrize(
     "retry_after, pause",
     [
-        ("0", 0),
-        (" 7 ", 7),
-        ("61", 60),
-        ("9" * 400, 60),
+        *(("0", 0), (" 7 ", 7), ("61", 60), ("9" * 400, 60)),
         ("Sat, 21 Nov 2026 08:00:42 GMT", 42),
         ("Fri, 31 Dec 2100 23:59:59 GMT", 60),
         ("Sat, 01 Jan 2000 00:00:00 GMT", 0),
@@ -535,13 +531,11 @@ def test_the_trace_has_a_line_for_each_attempt(serve: Serve) -> None:
     assert [line[2] for line in lines] == ["429", "ConnectionError", "200", "200"]
     assert [line[-1] for line in lines] == ids
     assert API_KEY not in str(trace)
-    assert lines[-1][:2] == [
-        "GET",
-        "/keys/********/********?limit=5&cursor=********&org_id=********&org_id=org%0A1&search=********",
-    ]
+    shown = "/keys/********/********?limit=5&cursor=********&org_id=********&org_id=org%0A1&search=********"
+    assert lines[-1][:2] == ["GET", shown]
 
 
-def test_the_trace_has_the_duration_of_an_attempt(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_trace_has_the_duration_of_an_attempt(serve: Serve) -> None:
     served, trace = serve(OK), list[str]()
     times = iter([10.0, 12.5])
     clock = served.clock.clock._replace(monotonic=lambda: next(times))

@@ -32,13 +32,7 @@ from ansible_collections.clouddb.control.tests.unit.support.scripted_service imp
 def operation(age_in_hours: float, **fields: Any) -> dict[str, Any]:
     """An operation of this age at EPOCH, after which it is named."""
     created_at = (EPOCH - timedelta(hours=age_in_hours)).strftime("%Y-%m-%dT%H:%M:%SZ")
-    return {
-        "id": f"{age_in_hours}h",
-        "status": "finished",
-        "action": "start_compute",
-        "created_at": created_at,
-        **fields,
-    }
+    return {"id": f"{age_in_hours}h", "status": "finished", "action": "start", "created_at": created_at, **fields}
 
 
 def operations(*hours: float, cursor: str | None = None, **fields: Any) -> Reply:

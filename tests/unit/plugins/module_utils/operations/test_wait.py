@@ -273,9 +273,8 @@ def wait_of(*statuses: str | None, **fields: Any) -> waiting.Wait:
 @pytest.mark.parametrize(
     "operation, text",
     [
-        ({}, FAILED_1),
+        *((operation, FAILED_1) for operation in ({}, {"error": ""})),
         ({"error": ".disk is full."}, f"{FAILED_1}: .disk is full"),
-        ({"error": ""}, FAILED_1),
         ({"failures_count": 0, "error": "full"}, f"{FAILED_1} (failures_count 0): full"),
         ({"action": "a" * 101}, f"{'a' * 99}… op-1 of shop is failed"),
         ({"failures_count": "9" * 21}, f"{FAILED_1} (failures_count {'9' * 19}…)"),

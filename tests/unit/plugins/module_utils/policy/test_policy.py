@@ -30,12 +30,8 @@ def key(
     key_id: int, name: Any = "deploy", age: timedelta = 10 * DAY, idle: timedelta | None = 2 * HOUR
 ) -> dict[str, Any]:
     """A key of this age, last used C(idle) ago (None: never used)."""
-    return {
-        "id": key_id,
-        "name": name,
-        "created_at": (EPOCH - age).isoformat(),
-        "last_used_at": None if idle is None else (EPOCH - idle).isoformat(),
-    }
+    used_at = None if idle is None else (EPOCH - idle).isoformat()
+    return {"id": key_id, "name": name, "created_at": (EPOCH - age).isoformat(), "last_used_at": used_at}
 
 
 CREATED = (EPOCH - 10 * DAY).date()
@@ -55,13 +51,10 @@ def reviewed(keys: list[dict[str, Any]], **policy: Any) -> Review:
     "pattern, name, matches",
     [
         ("deploy", "deploy", True),
-        ("deploy", "deploy2", False),
-        ("deploy", "Deploy", False),
+        *(("deploy", name, False) for name in ("deploy2", "Deploy", "deploy\n")),
         ("deploy.web", "deployxweb", False),
-        ("deploy", "deploy\n", False),
         ("deploy-*", "deploy-web\nnext line", True),
-        ("deploy-?", "deploy-1", True),
-        ("deploy-?", "deploy-12", False),
+        *(("deploy-?", "deploy-1", True), ("deploy-?", "deploy-12", False)),
         ("web[!12]", "web2", False),
         ("*", "", True),
         # One character, or a letter and an accent.
@@ -161,8 +154,7 @@ def test_what_stands_for_no_time_is_no_age(zero: str) -> None:
     "idle_hours, allowed, kinds",
     [
         ([5, 6, 7], None, [("duplicate", 2), ("duplicate", 3)]),
-        ([7, 6, 5], None, [("duplicate", 1), ("duplicate", 2)]),
-        ([5, 5, 5], None, [("duplicate", 1), ("duplicate", 2)]),
+        *((hours, None, [("duplicate", 1), ("duplicate", 2)]) for hours in ([7, 6, 5], [5, 5, 5])),
         ([5, 6, 7], [Allowed("dep*", 3)], []),
         ([5, 6, 7], [Allowed("dep*", 2)], [("over_limit", 3)]),
     ],
@@ -190,11 +182,8 @@ GRACE_PERIOD = "It was created or used within the grace period."
 @pytest.mark.parametrize(
     "a_key, reason",
     [
-        (key(1), None),
-        (key(1, idle=None), None),
-        (key(1, idle=None) | {"last_used_at": ""}, None),
-        (key(1, idle=HOUR), GRACE_PERIOD),
-        (key(1, age=HOUR, idle=None), GRACE_PERIOD),
+        *((each, None) for each in (key(1), key(1, idle=None), key(1, idle=None) | {"last_used_at": ""})),
+        *((each, GRACE_PERIOD) for each in (key(1, idle=HOUR), key(1, age=HOUR, idle=None))),
         *((key(1) | {"last_used_at": time}, None) for time in ZERO_TIMES),
         *((key(1) | {"created_at": time}, NO_TIMES) for time in ZERO_TIMES),
         # A use before the creation is none.

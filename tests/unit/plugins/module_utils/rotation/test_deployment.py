@@ -380,20 +380,16 @@ def test_inspection_sets_the_attributes_of_the_file(rotated: Deployment) -> None
 
 def test_records_of_each_step(rotated: Deployment) -> None:
     before = record_of(rotated)
-    assert (before["state"], before["previous"], before["host"]) == ("committed", None, "web1")
+    old = {"key_id": rotated.old.id, "sha256": checksum(rotated.old.secret), "state": "committed"}
+    assert {**before, **old, "previous": None, "host": "web1"} == before
+    attributes = {"uid": os.geteuid(), "gid": os.getegid(), "mode": 0o600}
     new = rotated.deploy_new()
     assert record_of(rotated) == {
         "key_id": new.id,
         "sha256": checksum(new.secret),
         "state": "deploying",
         "deployed_at": None,
-        "previous": {
-            "sha256": checksum(rotated.old.secret),
-            "attributes": {"uid": os.geteuid(), "gid": os.getegid(), "mode": 0o600},
-            "key_id": rotated.old.id,
-            "state": "committed",
-            "deployed_at": before["deployed_at"],
-        },
+        "previous": {**old, "attributes": attributes, "deployed_at": before["deployed_at"]},
         "keys": {str(new.id): {"hosts": ["web1"], "sha256": checksum(new.secret), "confirmed": False}},
         "rolled_back": None,
         "host": "web1",
@@ -468,9 +464,7 @@ CONTENT: dict[str, Any] = {
         "6": {"hosts": ["web1", "web2"], "sha256": "a" * 64, "confirmed": False},
         "7": {"hosts": ["web1", "web2"], "sha256": "b" * 64, "confirmed": True},
     },
-    "rolled_back": 5,
-    "host": "web1",
-    "path": "/etc/myapp/key",
+    **{"rolled_back": 5, "host": "web1", "path": "/etc/myapp/key"},
 }
 
 
