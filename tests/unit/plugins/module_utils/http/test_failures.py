@@ -116,11 +116,10 @@ SECRET_RESPONSE = '{"id": 7, "key": "the-new-secret"}'
         *(
             (error, f"{NOT_SENT}an address is not valid. {CHECK_ADDRESS}", False)
             for error in (
-                *(
-                    requests.InvalidURL("http://user:password@"),
-                    requests.ConnectionError(urllib3.LocationParseError("x")),
-                ),
-                *(ValueError("'password' does not appear to be an IPv6 address"), TypeError("password")),
+                requests.InvalidURL("Invalid proxy http://user:password@"),
+                requests.ConnectionError(urllib3.LocationParseError("x")),
+                ValueError("'password' does not appear to be an IPv6 address"),
+                TypeError("password"),
                 UnicodeEncodeError("latin-1", "password€", 8, 9, "ordinal not in range(256)"),
             )
         ),

@@ -464,7 +464,9 @@ CONTENT: dict[str, Any] = {
         "6": {"hosts": ["web1", "web2"], "sha256": "a" * 64, "confirmed": False},
         "7": {"hosts": ["web1", "web2"], "sha256": "b" * 64, "confirmed": True},
     },
-    **{"rolled_back": 5, "host": "web1", "path": "/etc/myapp/key"},
+    "rolled_back": 5,
+    "host": "web1",
+    "path": "/etc/myapp/key",
 }
 
 
