@@ -289,7 +289,7 @@ def hold_again_and_again(path: str, turns: int) -> None:
 def test_one_task_at_a_time(key: Path) -> None:
     """Even though each of them removes the file of the lock: https://github.com/werf/lockgate/pull/48"""
     with ProcessPoolExecutor(4, multiprocessing.get_context("fork")) as pool:
-        for done in [pool.submit(hold_again_and_again, str(key), 50) for _process in range(4)]:
+        for done in [pool.submit(hold_again_and_again, str(key), 100) for _process in range(4)]:
             done.result()
     assert os.listdir(key.parent) == ["key"]
 
