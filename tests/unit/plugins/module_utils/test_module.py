@@ -33,6 +33,7 @@ from ansible_collections.clouddb.control.tests.unit.support.module_main import (
     run_main,
     secrets,
 )
+from ansible_collections.clouddb.control.tests.unit.support.special_files import failing
 
 OPTIONS = {"base_url": "https://control.example.com/api/v2", "api_key": "secret-0123456789"}
 
@@ -51,26 +52,25 @@ def never(params: Mapping[str, Any], client: Client, check_mode: bool) -> NoRetu
     raise AssertionError("run() was called")
 
 
-def test_failed_tasks_report_warnings_and_diff() -> None:
+def raising(error: Exception) -> RunFunction:
     def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> NoReturn:
-        raise ClouddbError(
-            "unexpected", "failed", result={"warnings": ["a warning"], "diff": {"before": 1, "after": 2}}
-        )
+        raise error
 
-    result = outcome_of(run)
-    assert result.failed
-    assert "a warning" in str(result.result["warnings"])
-    assert "diff" not in result.result
+    return run
+
+
+def test_failed_tasks_report_warnings_and_no_diff() -> None:
+    result = {"warnings": ["a warning"], "diff": {"before": 1, "after": 2}}
+    outcome = outcome_of(raising(ClouddbError("unexpected", "failed", result=result)))
+    assert outcome.failed and "diff" not in outcome.result
+    assert "a warning" in str(outcome.result["warnings"])
 
 
 @pytest.mark.parametrize(
     ("options", "named"),
     [
-        ({"color": None}, "color"),
-        ({"shades": None}, "shades"),
+        *(({name: None}, name) for name in ("color", "shades", "base_url", "api_key")),
         *([({"shades": ["red", None]}, "shades")] if NAMES_NULLS_IN_LISTS else []),
-        ({"base_url": None}, "base_url"),
-        ({"api_key": None}, "api_key"),
     ],
     ids=str,
 )
@@ -80,17 +80,10 @@ def test_null_fails_before_run(monkeypatch: pytest.MonkeyPatch, options: dict[st
 
 
 @pytest.mark.parametrize("api_key", [None, ""])
-def test_check_mode_uses_the_key_of_the_environment_for_one_to_create(
-    monkeypatch: pytest.MonkeyPatch, api_key: str | None
-) -> None:
+def test_check_mode_uses_the_environment_for_a_key_to_create(monkeypatch: pytest.MonkeyPatch, api_key: Any) -> None:
     monkeypatch.setenv("CLOUDDB_API_KEY", "key-of-the-environment")
     passed: list[str] = []
-
-    def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
-        passed.append(client.connection.api_key)
-        return {}
-
-    assert not outcome_of(run, check_mode=True, api_key=api_key).failed
+    outcome_of(lambda params, client, check_mode: passed.append(client.connection.api_key) or {}, True, api_key=api_key)
     assert passed == ["key-of-the-environment"]
 
 
@@ -114,42 +107,30 @@ def test_secrets_are_registered_and_their_values_returned(fails: bool) -> None:
 
     outcome = outcome_of(run)
     assert (outcome.result["key"], outcome.failed) == (key, fails)
-    assert outcome.registered == {
-        OPTIONS["api_key"],
-        key,
-        quote(key),
-        quote(uri, ""),
-        uri,
-        "p%40ss%2Fword",
-        "p@ss/word",
-    } | {quote(text, safe) for text in (uri, "p%40ss%2Fword", "p@ss/word") for safe in ("/", "")}
+    shown_in_uri = (uri, "p%40ss%2Fword", "p@ss/word")
+    quoted = {quote(text, safe) for text in shown_in_uri for safe in ("/", "")}
+    assert outcome.registered == {OPTIONS["api_key"], key, quote(key), *shown_in_uri, *quoted}
     for secret in (key, quote(key), "p@ss"):
         assert secret not in outcome.printed
 
 
 def test_a_key_with_white_space_is_censored_in_the_result() -> None:
-    def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
-        return {"echo": [f"Bearer {client.connection.api_key}"]}
-
-    assert "secret-0123456789" not in outcome_of(run, api_key=" secret-0123456789\n").printed
+    outcome = outcome_of(
+        lambda params, client, check_mode: {"echo": client.connection.api_key}, api_key=" secret-0123456789\n"
+    )
+    assert "echo" in outcome.result and "secret-0123456789" not in outcome.printed
 
 
 def test_unexpected_errors_fail_the_task_with_the_key_censored() -> None:
     api_key = """odd"key\\with%all+kinds/of='signs'0123456789"""
 
-    def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> NoReturn:
-        headers = {"Authorization": api_key}
-        raise RuntimeError(f"{api_key} {json.dumps(api_key)} {quote(api_key, safe='')} {headers}")
-
-    result = outcome_of(run, api_key=api_key)
-    assert result.failure == {"kind": "unexpected", "exception": "RuntimeError"}
-    assert result.result["msg"].startswith("Unexpected RuntimeError: ****")
-    assert not {
-        encoding
-        for encoding in encodings(api_key)
-        if encoding in result.printed or encoding in json.dumps(result.result)[1:-1]
-    }
-    assert "0123456789" not in result.printed
+    headers = {"Authorization": api_key}
+    error = RuntimeError(f"{api_key} {json.dumps(api_key)} {quote(api_key, safe='')} {headers}")
+    outcome = outcome_of(raising(error), api_key=api_key)
+    assert outcome.failure == {"kind": "unexpected", "exception": "RuntimeError"}
+    assert outcome.result["msg"].startswith("Unexpected RuntimeError: ****")
+    shown = outcome.printed + json.dumps(outcome.result)
+    assert [each for each in (*encodings(api_key), "0123456789") if each in shown] == []
 
 
 @pytest.mark.parametrize("error", [SecretFileError, RuntimeError])
@@ -191,11 +172,8 @@ def test_unexpected_errors_are_shown_with_their_traceback() -> None:
             ended.append({"msg": msg, **result})
             super().fail_json(msg, **result)
 
-    def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> NoReturn:
-        raise RuntimeError("\x1b" + "x" * 30000)
-
     def main() -> None:
-        Module(argument_spec={}).run(run)
+        Module(argument_spec={}).run(raising(RuntimeError("\x1b" + "x" * 30000)))
 
     assert run_main(SimpleNamespace(main=main), OPTIONS).failed
     [arguments] = ended
@@ -211,10 +189,7 @@ def test_unexpected_errors_are_shown_with_their_traceback() -> None:
         ({"owner": "12345"}, "dest: chown failed: Operation not permitted. Check owner, or set become."),
         ({"group": "12345"}, "dest: chgrp failed: Operation not permitted. Check group, or set become."),
         ({"mode": "0777"}, "dest: chmod failed: Operation not permitted. Check mode, or set become."),
-        (
-            {"owner": "nobody-of-that-name"},
-            "dest: chown failed: failed to look up user nobody-of-that-name. Check owner.",
-        ),
+        ({"owner": "no-such-user"}, "dest: chown failed: failed to look up user no-such-user. Check owner."),
     ],
     ids=str,
 )
@@ -233,12 +208,9 @@ def test_what_ansible_says_about_a_file_can_be_rolled_back(
     def main() -> None:
         FileModule(argument_spec={"dest": {"type": "path"}}).run(run)
 
-    def denied(*args: object, **kwargs: object) -> None:
-        raise PermissionError(errno.EPERM, "Operation not permitted")
-
     (tmp_path / ".tmp").write_text("")
     for name in ("lchown", "chmod"):
-        monkeypatch.setattr(os, name, denied)
+        monkeypatch.setattr(os, name, failing(errno.EPERM))
     run_main(SimpleNamespace(main=main), {**OPTIONS, "dest": str(tmp_path / "key"), **options})
     assert caught == [message]
 

@@ -16,6 +16,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._lists import MAX_
 from ansible_collections.clouddb.control.plugins.module_utils._operations.status import selected_statuses
 
 UTC = timezone.utc
+MIDNIGHT, AT_EIGHT = datetime(2026, 11, 21, tzinfo=UTC), datetime(2026, 11, 21, 8, tzinfo=UTC)
 
 
 def refused(check: Callable[..., Any], value: Any, *limits: Any, **more_limits: Any) -> str:
@@ -30,8 +31,7 @@ def test_integer_is_within_limits() -> None:
     assert options.integer({"it": 32}, "it", 1, 32) == 32
     assert refused(options.integer, 0, 1) == "it: must be 1 or more, not 0."
     assert refused(options.integer, 33, 1, 32) == "it: must be from 1 to 32, not 33."
-    assert refused(options.integer, 0, 1, 32)
-    assert refused(options.integer, True, 1)
+    assert refused(options.integer, 0, 1, 32) and refused(options.integer, True, 1)
 
 
 def test_a_value_that_is_valid_is_returned() -> None:
@@ -63,16 +63,12 @@ def test_duration_has_a_maximum() -> None:
 
 
 def test_moment_accepts_timestamps_and_ages() -> None:
-    assert timestamps.moment({"it": "2026-11-21T08:00:00Z"}, "it") == datetime(2026, 11, 21, 8, tzinfo=UTC)
-    assert timestamps.moment({"it": "2026-11-21"}, "it") == datetime(2026, 11, 21, tzinfo=UTC)
-    assert timestamps.moment({"it": "24h"}, "it") == timedelta(days=1)
-    assert timestamps.moment({"it": 5400}, "it") == timestamps.moment({"it": "5400"}, "it") == timedelta(minutes=90)
-    assert timestamps.moment({"it": "500000w"}, "it") == timedelta(weeks=500_000)
-    assert timestamps.moment({"it": "0s"}, "it") == timedelta(0)
-
-
-def test_only_an_age_without_a_unit_has_a_maximum() -> None:
-    assert timestamps.moment({"it": 9_999_999}, "it") == timedelta(seconds=9_999_999)
+    times = {"2026-11-21T08:00:00Z": AT_EIGHT, "2026-11-21": MIDNIGHT}
+    ages = {"24h": timedelta(days=1), "500000w": timedelta(weeks=500_000), "0s": timedelta(0)}
+    seconds = {value: timedelta(seconds=int(value)) for value in (5400, "5400", 9_999_999)}
+    expected: dict[Any, Any] = {**times, **ages, **seconds}
+    assert {value: timestamps.moment({"it": value}, "it") for value in expected} == expected
+    # Only an age without a unit has a maximum.
     assert all(timestamps.moment({"it": f"10000000{unit}"}, "it") for unit in "smhdw")
     assert refused(timestamps.moment, 10_000_000)
 
@@ -86,9 +82,8 @@ def test_a_moment_may_need_an_offset(offset: str) -> None:
 
 
 def test_whole_seconds() -> None:
-    assert [timestamps.whole_seconds({"it": value}, "it", -1) for value in (None, "-1", -1, "1.5m", 7, 0)] == [
-        *(None, -1, -1, 90, 7, 0)
-    ]
+    expected = {None: None, "-1": -1, -1: -1, "1.5m": 90, 7: 7, 0: 0}
+    assert {value: timestamps.whole_seconds({"it": value}, "it", -1) for value in expected} == expected
     assert timestamps.whole_seconds({}, "it") is None
     assert "must be a whole number of seconds" in refused(timestamps.whole_seconds, "1.5")
     assert refused(timestamps.whole_seconds, True) and refused(timestamps.whole_seconds, -1)
@@ -118,8 +113,7 @@ def test_a_name_is_a_text_or_the_digits_of_an_integer(value: object, text: str) 
         (1.10, "the number 1.1. Quote it."),
         (True, "the boolean true. Quote it."),
         (date(2026, 1, 2), "the date 2026-01-02. Quote it."),
-        (["a"], "must be text."),
-        (None, "must be text."),
+        *((value, "must be text.") for value in (["a"], None)),
     ],
 )
 def test_anything_else_is_no_name(value: object, shown: str) -> None:
@@ -143,14 +137,11 @@ def test_similar_texts_come_first_whatever_their_case() -> None:
 @pytest.mark.parametrize(
     "text, moment",
     [
-        ("2026-11-21T08:00:00Z", datetime(2026, 11, 21, 8, tzinfo=UTC)),
-        ("2026-11-21 08:00:00", datetime(2026, 11, 21, 8, tzinfo=UTC)),
-        ("2026-11-21", datetime(2026, 11, 21, tzinfo=UTC)),
-        ("  2026-11-21T08:00:00Z\n", datetime(2026, 11, 21, 8, tzinfo=UTC)),
-        ("2026-11-21T08:00:00+02:00", datetime(2026, 11, 21, 6, tzinfo=UTC)),
-        ("2026-11-21T08:00:00.5Z", datetime(2026, 11, 21, 8, 0, 0, 500_000, tzinfo=UTC)),
-        ("2026-11-21T08:00:00,5Z", datetime(2026, 11, 21, 8, 0, 0, 500_000, tzinfo=UTC)),
-        ("2026-11-21T08:00:00.999999999+01:00", datetime(2026, 11, 21, 7, 0, 0, 999_999, tzinfo=UTC)),
+        *((text, AT_EIGHT) for text in ("2026-11-21T08:00:00Z", "2026-11-21 08:00:00", "  2026-11-21T08:00:00Z\n")),
+        ("2026-11-21", MIDNIGHT),
+        ("2026-11-21T08:00:00+02:00", MIDNIGHT.replace(hour=6)),
+        *((f"2026-11-21T08:00:00{fraction}Z", AT_EIGHT.replace(microsecond=500_000)) for fraction in (".5", ",5")),
+        ("2026-11-21T08:00:00.999999999+01:00", MIDNIGHT.replace(hour=7, microsecond=999_999)),
     ],
 )
 def test_parse_timestamp_returns_utc(text: str, moment: datetime) -> None:
@@ -162,14 +153,8 @@ def test_parse_timestamp_returns_utc(text: str, moment: datetime) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "",
-        "now",
-        "2026-13-01T00:00:00Z",
-        "9999-12-31T23:59:60Z",
-        "2026-11-21T08:00:00+25:00",
-        "2026-11-21T08:00:00Z and more",
-        "9999-12-31T23:59:59-01:00",
-        "\u0662026-11-21T08:00:00Z",
+        *("", "now", "2026-13-01T00:00:00Z", "9999-12-31T23:59:60Z", "2026-11-21T08:00:00+25:00"),
+        *("2026-11-21T08:00:00Z and more", "9999-12-31T23:59:59-01:00", "\u0662026-11-21T08:00:00Z"),
     ],
 )
 def test_parse_timestamp_refuses_other_text(text: str) -> None:
@@ -200,19 +185,14 @@ def test_seconds_between_two_fields() -> None:
 
 
 @pytest.mark.parametrize(
-    "text, age",
+    "text, seconds",
     [
-        ("90s", timedelta(seconds=90)),
-        ("1.5h", timedelta(minutes=90)),
-        *(("5m", timedelta(minutes=5)), ("7d", timedelta(days=7)), ("2w", timedelta(days=14))),
-        (" 0.25 ", timedelta(milliseconds=250)),
-        ("-7", timedelta(seconds=-7)),
-        (300, timedelta(minutes=5)),
-        (0.25, timedelta(milliseconds=250)),
+        *(("90s", 90), ("1.5h", 5400), ("5m", 300), ("7d", 7 * 86400), ("2w", 14 * 86400)),
+        *((" 0.25 ", 0.25), ("-7", -7), (300, 300), (0.25, 0.25)),
     ],
 )
-def test_parse_age_reads_all_units_and_seconds(text: object, age: timedelta) -> None:
-    assert timestamps.parse_age(text) == age
+def test_parse_age_reads_all_units_and_seconds(text: object, seconds: float) -> None:
+    assert timestamps.parse_age(text) == timedelta(seconds=seconds)
 
 
 @pytest.mark.parametrize(
@@ -227,9 +207,6 @@ def test_parse_age_returns_none_for_anything_else(value: object) -> None:
     assert timestamps.parse_age(value) is None
 
 
-ITEMS = [{"id": "a", "name": None, "tags": [{"id": 1}]}, {"id": "b", "size": 3}]
-
-
 @pytest.mark.parametrize("by_name, advice", [({}, ""), ({"project": None}, " For a name, set project.")])
 def test_only_an_option_that_there_is_is_advised_for_a_name(by_name: dict[str, None], advice: str) -> None:
     with pytest.raises(InvalidOption) as refusal:
@@ -241,6 +218,6 @@ def test_only_an_option_that_there_is_is_advised_for_a_name(by_name: dict[str, N
 def test_fields_that_no_item_has_are_a_warning(missing: list[str], quoted: str) -> None:
     fields = options.Fields(["id", *missing, "error"], optional=["error"])
     assert fields.warnings() == []  # of no items
-    fields.reduce(ITEMS[:1])
-    fields.reduce(ITEMS[1:])
+    fields.reduce([{"id": "a", "name": None, "tags": [{"id": 1}]}])
+    fields.reduce([{"id": "b", "size": 3}])
     assert fields.warnings() == [f"fields: no item has {quoted}. The fields are id, name, size, tags."]

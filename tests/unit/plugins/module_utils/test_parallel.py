@@ -18,23 +18,13 @@ from unittest import mock
 import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils import _parallel
-from ansible_collections.clouddb.control.plugins.module_utils._http.attempt import (
-    AbandonedError,
-    Attempt,
-    AttemptError,
-    end_if_abandoned,
-    run_attempt,
-)
+from ansible_collections.clouddb.control.plugins.module_utils._http import attempt as attempts
 from ansible_collections.clouddb.control.plugins.module_utils._http.errors import Unreachable
 from ansible_collections.clouddb.control.plugins.module_utils._parallel import in_parallel
 from ansible_collections.clouddb.control.tests.unit.support.attempt_timeouts import time_out_when
-from ansible_collections.clouddb.control.tests.unit.support.scripted_client import Serve
+from ansible_collections.clouddb.control.tests.unit.support.scripted_client import METHODS, Serve
 
 MAX_WAIT = 30.0  # seconds; enough for a busy machine
-
-
-class Interrupted(Exception):
-    """Raised by the calls under test."""
 
 
 @pytest.mark.parametrize("workers", [1, 2, 32])
@@ -61,14 +51,14 @@ def test_an_error_is_raised_at_once_and_running_calls_are_abandoned() -> None:
         called.append(number)
         both_begun.wait(MAX_WAIT)
         if number == 0:
-            raise Interrupted
+            raise LookupError
         assert failed.wait(MAX_WAIT)
         try:
-            end_if_abandoned()
-        except AbandonedError:
+            attempts.end_if_abandoned()
+        except attempts.AbandonedError:
             ended.set()
 
-    with pytest.raises(Interrupted):
+    with pytest.raises(LookupError):
         in_parallel(call, range(5), 2)
     failed.set()
     assert ended.wait(MAX_WAIT)
@@ -86,8 +76,8 @@ def test_an_interrupted_caller_abandons_the_calls() -> None:
         both_begun.wait(MAX_WAIT)
         assert interrupted.wait(MAX_WAIT)
         try:
-            end_if_abandoned()
-        except AbandonedError:
+            attempts.end_if_abandoned()
+        except attempts.AbandonedError:
             ended.release()
 
     with pytest.raises(KeyboardInterrupt):
@@ -106,7 +96,7 @@ def test_a_process_ends_although_a_call_hangs() -> None:
 
 
 def attempts_running() -> list[threading.Thread]:
-    return [thread for thread in threading.enumerate() if isinstance(thread, Attempt)]
+    return [thread for thread in threading.enumerate() if isinstance(thread, attempts.Attempt)]
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
@@ -141,9 +131,8 @@ def lookup(monkeypatch: pytest.MonkeyPatch) -> Iterator[SlowLookup]:
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_a_name_lookup_that_hangs_ends_with_api_timeout(serve: Serve, lookup: SlowLookup, method: str) -> None:
-    client = serve(api_timeout=60, api_retries=1).client
     with pytest.raises(Unreachable) as error:
-        client.get("projects") if method == "GET" else client.post("api_keys", body={})
+        METHODS[method](serve(api_timeout=60, api_retries=1).client)
     assert lookup.begun.is_set()
     # Both methods are retried, because nothing was sent.
     assert (error.value.attempts, error.value.may_have_acted, error.value.transient) == (2, False, True)
@@ -159,32 +148,25 @@ def test_an_abandoned_attempt_sends_nothing_once_its_lookup_ends(serve: Serve, l
 
 
 def test_an_attempt_interrupted_by_a_signal_is_abandoned(monkeypatch: pytest.MonkeyPatch) -> None:
-    abandoned: list[Attempt] = []
-    abandon = Attempt.abandon
-    monkeypatch.setattr(Attempt, "abandon", lambda attempt: abandoned.append(attempt) or abandon(attempt))
-    finish = threading.Event()
-
-    def interrupted(attempt: Attempt, seconds: float) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(Attempt, "join", interrupted)
+    finish, abandon = threading.Event(), mock.Mock()
+    monkeypatch.setattr(attempts.Attempt, "abandon", abandon)
+    monkeypatch.setattr(attempts.Attempt, "join", mock.Mock(side_effect=KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
-        run_attempt(lambda: finish.wait(MAX_WAIT), 60)
-    assert len(abandoned) == 1
+        attempts.run_attempt(lambda: finish.wait(MAX_WAIT), 60)
+    abandon.assert_called_once()
     finish.set()
 
 
 def test_an_attempt_for_which_there_is_no_thread_was_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    failure = RuntimeError("can't start new thread")
-    monkeypatch.setattr(Attempt, "start", mock.Mock(side_effect=failure))
-    with pytest.raises(AttemptError) as error:
-        run_attempt(lambda: 7, MAX_WAIT)
+    monkeypatch.setattr(attempts.Attempt, "start", mock.Mock(side_effect=RuntimeError("can't start new thread")))
+    with pytest.raises(attempts.AttemptError) as error:
+        attempts.run_attempt(lambda: 7, MAX_WAIT)
     assert (str(error.value.cause), error.value.was_sent) == ("can't start new thread", False)
 
 
 @pytest.mark.parametrize("seconds", [0.0, -1.0])
 def test_no_thread_is_started_after_the_deadline(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
-    monkeypatch.setattr(Attempt, "start", lambda attempt: pytest.fail("started"))
-    with pytest.raises(AttemptError) as error:
-        run_attempt(lambda: 7, seconds)
+    monkeypatch.setattr(attempts.Attempt, "start", lambda attempt: pytest.fail("started"))
+    with pytest.raises(attempts.AttemptError) as error:
+        attempts.run_attempt(lambda: 7, seconds)
     assert (error.value.cause, error.value.was_sent) == (None, False)

@@ -13,20 +13,13 @@ from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._clock import SYSTEM_CLOCK
 from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption, SecretFileError
-from ansible_collections.clouddb.control.plugins.module_utils._files.atomic_file import (
-    ACCESS_LIST,
-    copy_attributes,
-    open_regular_file,
-    remove_temporary_files,
-    resolve_directory,
-    temporary_file,
-)
+from ansible_collections.clouddb.control.plugins.module_utils._files import atomic_file
 from ansible_collections.clouddb.control.plugins.module_utils._files.dest import MAX_SIZE
 from ansible_collections.clouddb.control.plugins.module_utils._files.secret_file import (
     LOCK_TIMEOUT,
@@ -43,9 +36,8 @@ from ansible_collections.clouddb.control.tests.unit.support.special_files import
     special_files,
 )
 
-PREFIX = f".clouddb-{os.geteuid()}-"
-LOCK = f".clouddb-{os.geteuid()}.lock"
-OTHER_USER = 65534
+PREFIX, LOCK = f".clouddb-{os.geteuid()}-", f".clouddb-{os.geteuid()}.lock"
+Patch = pytest.MonkeyPatch
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")
 
 
@@ -54,6 +46,7 @@ def keep_attributes(path: str) -> bool:
 
 
 denied, no_space = failing(errno.EPERM), failing(errno.ENOSPC)
+not_creatable = "^dest: this user may not create files in"
 
 
 def replace(file: SecretFile, attributes: FileAttributes | None = None) -> None:
@@ -80,11 +73,8 @@ def file(key: Path) -> SecretFile:
 
 @pytest.mark.parametrize("name", ["missing/key", "key/key", "."])
 def test_impossible_paths(key: Path, name: str) -> None:
-    with pytest.raises(InvalidOption) as error:
-        file = dest_from({"dest": f"{key.parent}/{name}"}, keep_attributes)
-        assert file
-        file.check()
-    assert error.value.details == {"option": "dest"}
+    with pytest.raises(InvalidOption, match="^dest: "):
+        cast(SecretFile, dest_from({"dest": f"{key.parent}/{name}"}, keep_attributes)).check()
 
 
 @special_files
@@ -97,16 +87,14 @@ def test_only_a_regular_file_is_used(tmp_path: Path, create: Callable[[Path], ob
         file.read()
 
 
-def test_the_directory_must_be_writable(file: SecretFile, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_directory_must_be_writable(file: SecretFile, monkeypatch: Patch) -> None:
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     file.check_path()
-    with pytest.raises(InvalidOption, match="^dest: this user may not create files in"):
+    with pytest.raises(InvalidOption, match=not_creatable):
         file.check()
 
 
-def test_paths_in_another_encoding_than_that_of_ansible_are_refused(
-    file: SecretFile, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_paths_in_another_encoding_than_ansible_are_refused(file: SecretFile, monkeypatch: Patch) -> None:
     monkeypatch.setattr("sys.getfilesystemencoding", lambda: "iso8859-1")
     file.check_path()
     with pytest.raises(InvalidOption, match="^dest: .* UTF-8"):
@@ -185,7 +173,7 @@ def test_private_file_that_others_may_write_is_refused(file: SecretFile, key: Pa
         file.read(private=True)
 
 
-def test_removal(file: SecretFile, key: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_removal(file: SecretFile, key: Path, monkeypatch: Patch) -> None:
     file.remove()
     file.remove()
     assert not key.exists()
@@ -213,14 +201,10 @@ def test_attributes_are_set_on_a_file_that_never_has_a_secret(file: SecretFile, 
             raise SecretFileError("owner: not known.")
         return True
 
-    try:
-        with file._replace(set_attributes=set_attributes).replacement() as write:
-            write("new")
-        assert not fails and key.stat().st_ino not in drafts
-    except SecretFileError:
-        assert fails
+    with pytest.raises(SecretFileError) if fails else nullcontext():
+        replace(file._replace(set_attributes=set_attributes))
     assert (key.read_text(), mode_of(key)) == (("secret\n", 0o640) if fails else ("new", 0o600))
-    assert len(drafts) == 1 and os.listdir(key.parent) == ["key"]
+    assert len(drafts) == 1 and key.stat().st_ino not in drafts and os.listdir(key.parent) == ["key"]
 
 
 def test_file_is_kept_when_no_secret_is_written(file: SecretFile, key: Path) -> None:
@@ -261,7 +245,7 @@ def test_the_owner_is_kept_unless_options_set_it(file: SecretFile, key: Path, ha
     assert (status.st_uid, status.st_gid) == (0 if has_owner else 12345, os.getegid() if has_group else 23456)
 
 
-def test_an_owner_that_cannot_be_given_is_refused(file: SecretFile, key: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_owner_that_cannot_be_given_is_refused(file: SecretFile, key: Path, monkeypatch: Patch) -> None:
     monkeypatch.setattr(os, "fchown", denied)
     monkeypatch.setattr(SecretFile, "attributes", lambda self: FileAttributes(12345, 23456, 0o600))
     with pytest.raises(SecretFileError, match="belongs to uid 12345 and gid 23456"), file.replacement():
@@ -271,7 +255,7 @@ def test_an_owner_that_cannot_be_given_is_refused(file: SecretFile, key: Path, m
 
 @pytest.mark.parametrize("may_restore", [True, False])
 def test_attributes_to_restore_come_before_those_of_the_options(
-    file: SecretFile, key: Path, monkeypatch: pytest.MonkeyPatch, may_restore: bool
+    file: SecretFile, key: Path, monkeypatch: Patch, may_restore: bool
 ) -> None:
     paths: list[str] = []
     options = file._replace(set_attributes=lambda path: bool(paths.append(path)))
@@ -285,10 +269,8 @@ def test_attributes_to_restore_come_before_those_of_the_options(
 
 
 def test_directory_removed_meanwhile_is_an_error_of_the_option(tmp_path: Path) -> None:
-    with (
-        pytest.raises(InvalidOption, match="^dest: this user may not create files in"),
-        SecretFile(str(tmp_path / "gone" / "key"), keep_attributes).replacement(),
-    ):
+    file = SecretFile(str(tmp_path / "gone" / "key"), keep_attributes)
+    with pytest.raises(InvalidOption, match=not_creatable), file.replacement():
         pass
 
 
@@ -322,9 +304,7 @@ def test_the_lock_is_removed_however_the_task_ends(file: SecretFile, key: Path, 
     assert os.listdir(key.parent) == ["key"]
 
 
-def test_a_lock_whose_file_was_removed_is_not_held(
-    file: SecretFile, key: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lock_whose_file_was_removed_is_not_held(file: SecretFile, key: Path, monkeypatch: Patch) -> None:
     """The task before has removed it after this one had opened it; over NFS, it is stale then."""
     flock, clock = fcntl.flock, FakeClock()
     outcomes = iter([None, errno.ESTALE])
@@ -363,7 +343,7 @@ def test_file_system_without_owners_and_modes(file: SecretFile, key: Path) -> No
     """Such as a Windows drive in WSL, or a shared directory of a virtual machine."""
     (key.parent / LOCK).touch()
     (key.parent / LOCK).chmod(0o777)
-    os.chown(key.parent / LOCK, OTHER_USER, OTHER_USER)
+    os.chown(key.parent / LOCK, 65534, 65534)
     with file.held():
         pass
 
@@ -376,9 +356,7 @@ def test_a_lock_that_is_a_link_is_refused(file: SecretFile, key: Path) -> None:
 
 
 @pytest.mark.parametrize("number, goes_on", [(errno.ENOLCK, True), (errno.EIO, False)])
-def test_file_system_without_locks(
-    file: SecretFile, key: Path, monkeypatch: pytest.MonkeyPatch, number: int, goes_on: bool
-) -> None:
+def test_file_system_without_locks(file: SecretFile, key: Path, monkeypatch: Patch, number: int, goes_on: bool) -> None:
     temporary = key.parent / f"{PREFIX}abcdefgh.tmp"
     temporary.touch()
     monkeypatch.setattr(fcntl, "flock", failing(number))
@@ -402,7 +380,7 @@ def test_lock_removes_the_temporary_files_of_killed_tasks_of_this_user(file: Sec
 
 
 def replace_target(target: Path, content: bytes, unsafe_writes: bool = False) -> None:
-    with temporary_file(str(target), ".p-") as temporary:
+    with atomic_file.temporary_file(str(target), ".p-") as temporary:
         temporary.replace_target(content, unsafe_writes)
 
 
@@ -414,59 +392,50 @@ def target(tmp_path: Path) -> Path:
 
 
 def test_new_file_is_private_and_complete(tmp_path: Path) -> None:
-    with temporary_file(str(tmp_path / "f"), ".p-") as temporary:
+    new = tmp_path / "f"
+    with atomic_file.temporary_file(str(new), ".p-") as temporary:
         assert [str(path) for path in tmp_path.glob(".p-????????.tmp")] == [temporary.path]
         temporary.replace_target(b"content" * 10_000)
-    assert (tmp_path / "f").read_bytes() == b"content" * 10_000
-    assert mode_of(tmp_path / "f") == 0o600
-    assert os.listdir(tmp_path) == ["f"]
+    assert (new.read_bytes(), mode_of(new), os.listdir(tmp_path)) == (b"content" * 10_000, 0o600, ["f"])
 
 
 @pytest.mark.parametrize("can_sync_directories", [True, False])
 def test_content_is_on_the_disk_before_the_file_is_replaced(
-    target: Path, monkeypatch: pytest.MonkeyPatch, can_sync_directories: bool
+    target: Path, monkeypatch: Patch, can_sync_directories: bool
 ) -> None:
     steps: list[object] = []
-    fsync = os.fsync
 
     def watched_fsync(descriptor: int) -> None:
         is_folder = stat.S_ISDIR(os.fstat(descriptor).st_mode)
         steps.append("directory" if is_folder else os.fstat(descriptor).st_size)
         if is_folder and not can_sync_directories:
             failing(errno.EINVAL)()
-        fsync(descriptor)
-
-    def watched_replace(source: str, path: str) -> None:
-        steps.append("rename")
-        os.rename(source, path)
 
     monkeypatch.setattr(os, "fsync", watched_fsync)
-    monkeypatch.setattr(os, "replace", watched_replace)
+    monkeypatch.setattr(os, "replace", lambda source, path: steps.append("rename") or os.rename(source, path))
     replace_target(target, b"new")
     assert steps == [3, "rename", "directory"]
     assert target.read_bytes() == b"new"
 
 
 @pytest.mark.parametrize(
-    ("names", "is_copied"),
-    [(None, True), (["security.selinux"], True), ([ACCESS_LIST], False)],
-    ids=["no extended attributes", "SELinux", "access list"],
+    "names, is_copied", [(None, True), (["security.selinux"], True), ([atomic_file.ACCESS_LIST], False)]
 )
 def test_extended_attributes_that_cannot_be_copied(
-    target: Path, monkeypatch: pytest.MonkeyPatch, names: list[str] | None, is_copied: bool
+    target: Path, monkeypatch: Patch, names: list[str] | None, is_copied: bool
 ) -> None:
     refuse = failing(errno.EPERM)
     monkeypatch.setattr(os, "listxattr", lambda *args, **kwargs: refuse() if names is None else names)
     monkeypatch.setattr(os, "getxattr", lambda *args, **kwargs: b"")
     monkeypatch.setattr(os, "setxattr", refuse)
-    with temporary_file(str(target.with_name("g")), ".p-") as temporary:
+    with atomic_file.temporary_file(str(target.with_name("g")), ".p-") as temporary:
         with nullcontext() if is_copied else pytest.raises(PermissionError):
-            copy_attributes(str(target), temporary.file.fileno())
+            atomic_file.copy_attributes(str(target), temporary.file.fileno())
         assert mode_of(temporary.path) == (0o640 if is_copied else 0o600)
 
 
 def test_short_writes_are_continued(target: Path) -> None:
-    with temporary_file(str(target), ".p-") as temporary:
+    with atomic_file.temporary_file(str(target), ".p-") as temporary:
 
         class OneByteAtATime:
             fileno = temporary.file.fileno
@@ -480,17 +449,14 @@ def test_short_writes_are_continued(target: Path) -> None:
 
 @pytest.mark.parametrize("unsafe_writes", [False, True])
 @pytest.mark.parametrize("step", ["fsync", "replace"])
-def test_failed_write_keeps_the_old_content(
-    target: Path, monkeypatch: pytest.MonkeyPatch, step: str, unsafe_writes: bool
-) -> None:
+def test_failed_write_keeps_the_old_content(target: Path, monkeypatch: Patch, step: str, unsafe_writes: bool) -> None:
     monkeypatch.setattr(os, step, no_space)
     with pytest.raises(OSError, match="No space left"):
         replace_target(target, b"new", unsafe_writes)
-    assert target.read_bytes() == b"the old content"
-    assert os.listdir(target.parent) == ["f"]
+    assert (target.read_bytes(), os.listdir(target.parent)) == (b"the old content", ["f"])
 
 
-def test_temporary_file_that_cannot_be_removed_is_emptied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_temporary_file_that_cannot_be_removed_is_emptied(tmp_path: Path, monkeypatch: Patch) -> None:
     monkeypatch.setattr(os, "replace", no_space)
     monkeypatch.setattr(os, "unlink", no_space)
     with pytest.raises(OSError, match="No space left"):
@@ -503,7 +469,7 @@ def test_temporary_file_that_cannot_be_removed_is_emptied(tmp_path: Path, monkey
 
 
 @pytest.fixture(params=[errno.EIO, errno.ENOENT, errno.EBUSY], ids=errno.errorcode.get)
-def reported(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def reported(request: pytest.FixtureRequest, monkeypatch: Patch) -> None:
     """As NFS clients report, when they have sent a request again whose response was lost.
 
     https://github.com/hpcc-systems/HPCC-Platform/pull/18352
@@ -518,9 +484,7 @@ def reported(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.usefixtures("reported")
 @pytest.mark.parametrize("unsafe_writes", [False, True])
-def test_the_inode_says_whether_the_file_was_replaced(
-    target: Path, monkeypatch: pytest.MonkeyPatch, unsafe_writes: bool
-) -> None:
+def test_the_inode_says_whether_the_file_was_replaced(target: Path, monkeypatch: Patch, unsafe_writes: bool) -> None:
     synced: list[bool] = []
     monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append(stat.S_ISDIR(os.fstat(descriptor).st_mode)))
     replace_target(target, b"new", unsafe_writes)
@@ -528,40 +492,25 @@ def test_the_inode_says_whether_the_file_was_replaced(
 
 
 @pytest.mark.usefixtures("reported")
-def test_a_file_that_may_have_been_replaced_is_not_emptied(target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with temporary_file(str(target), ".p-") as temporary:
-        with monkeypatch.context() as patch:
+def test_a_file_that_may_have_been_replaced_is_not_emptied(target: Path, monkeypatch: Patch) -> None:
+    with atomic_file.temporary_file(str(target), ".p-") as temporary:
+        with monkeypatch.context() as patch, pytest.raises(OSError, match="Input/output error"):
             patch.setattr(os, "lstat", failing(errno.EIO))
-            with pytest.raises(OSError, match="Input/output error"):
-                temporary.replace_target(b"new")
+            temporary.replace_target(b"new")
     assert target.read_bytes() == b"new"
 
 
-@pytest.fixture
-def mounted(target: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def test_a_mounted_file_is_overwritten_only_with_unsafe_writes(target: Path, monkeypatch: Patch) -> None:
+    """A process that is killed at any moment leaves the old secret or the new one, and no part of one."""
     monkeypatch.setattr(os, "replace", failing(errno.EBUSY))
-    return target
-
-
-def test_a_mounted_file_is_overwritten_only_with_unsafe_writes(mounted: Path) -> None:
     with pytest.raises(OSError, match="busy"):
-        replace_target(mounted, b"new")
-    assert mounted.read_bytes() == b"the old content"
-    replace_target(mounted, b"new", unsafe_writes=True)
-    assert mounted.read_bytes() == b"new"
-    # The mode of the temporary file.
-    assert mode_of(mounted) == 0o600
-    assert os.listdir(mounted.parent) == ["f"]
-
-
-def test_a_file_that_is_overwritten_never_has_a_part_of_a_secret(
-    mounted: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A process that is killed at any moment leaves the old secret or the new one."""
+        replace_target(target, b"new")
     seen: list[bytes] = []
-    monkeypatch.setattr(os, "fsync", lambda descriptor: seen.append(mounted.read_bytes()))
-    replace_target(mounted, b"new", unsafe_writes=True)
+    monkeypatch.setattr(os, "fsync", lambda descriptor: seen.append(target.read_bytes()))
+    replace_target(target, b"new", unsafe_writes=True)
     assert [content.strip() for content in seen[:2]] == [b"the old content", b"new"]
+    # The mode is that of the temporary file.
+    assert (target.read_bytes(), mode_of(target), os.listdir(target.parent)) == (b"new", 0o600, ["f"])
 
 
 def test_only_temporary_files_with_the_prefix_are_removed(tmp_path: Path) -> None:
@@ -571,22 +520,21 @@ def test_only_temporary_files_with_the_prefix_are_removed(tmp_path: Path) -> Non
     (directory / ".p*-12345678.tmp").mkdir()
     for name in (*kept, ".p*-abcdefgh.tmp"):
         (directory / name).exists() or (directory / name).touch()
-    remove_temporary_files(str(directory), ".p*-")
+    atomic_file.remove_temporary_files(str(directory), ".p*-")
     assert set(os.listdir(directory)) == kept
 
 
 def test_a_device_is_not_opened() -> None:
     with pytest.raises(OSError, match="it is a device"):
-        open_regular_file("/dev/null")
+        atomic_file.open_regular_file("/dev/null")
 
 
-def test_links_are_resolved_in_folders_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_links_are_resolved_in_folders_only(tmp_path: Path, monkeypatch: Patch) -> None:
     (tmp_path / "a" / "b").mkdir(parents=True)
     (tmp_path / "link").symlink_to("a/b")
     (tmp_path / "a" / "f").symlink_to("b")
     monkeypatch.chdir(tmp_path)
     real = os.path.realpath(tmp_path)
-    assert resolve_directory("f") == f"{real}/f"
-    assert resolve_directory("link/f") == f"{real}/a/b/f"
-    # As the system resolves it, unlike os.path.abspath().
-    assert resolve_directory("link/../f") == f"{real}/a/f"
+    # The last one as the system resolves it, unlike os.path.abspath().
+    resolved = {"f": f"{real}/f", "link/f": f"{real}/a/b/f", "link/../f": f"{real}/a/f"}
+    assert {path: atomic_file.resolve_directory(path) for path in resolved} == resolved

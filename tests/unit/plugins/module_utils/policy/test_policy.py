@@ -30,12 +30,12 @@ def key(
     key_id: int, name: Any = "deploy", age: timedelta = 10 * DAY, idle: timedelta | None = 2 * HOUR
 ) -> dict[str, Any]:
     """A key of this age, last used C(idle) ago (None: never used)."""
-    return {
-        "id": key_id,
-        "name": name,
-        "created_at": (EPOCH - age).isoformat(),
-        "last_used_at": None if idle is None else (EPOCH - idle).isoformat(),
-    }
+    used_at = None if idle is None else (EPOCH - idle).isoformat()
+    return {"id": key_id, "name": name, "created_at": (EPOCH - age).isoformat(), "last_used_at": used_at}
+
+
+CREATED = (EPOCH - 10 * DAY).date()
+OLD = key(1, idle=5 * HOUR)
 
 
 def found(keys: list[dict[str, Any]], **policy: Any) -> list[tuple[str, int | None]]:
@@ -51,13 +51,10 @@ def reviewed(keys: list[dict[str, Any]], **policy: Any) -> Review:
     "pattern, name, matches",
     [
         ("deploy", "deploy", True),
-        ("deploy", "deploy2", False),
-        ("deploy", "Deploy", False),
+        *(("deploy", name, False) for name in ("deploy2", "Deploy", "deploy\n")),
         ("deploy.web", "deployxweb", False),
-        ("deploy", "deploy\n", False),
         ("deploy-*", "deploy-web\nnext line", True),
-        ("deploy-?", "deploy-1", True),
-        ("deploy-?", "deploy-12", False),
+        *(("deploy-?", "deploy-1", True), ("deploy-?", "deploy-12", False)),
         ("web[!12]", "web2", False),
         ("*", "", True),
         # One character, or a letter and an accent.
@@ -86,63 +83,38 @@ def test_first_match_applies() -> None:
     keys = [key(1, "deploy-web"), key(2, "deploy-db"), key(3, "deploy-mail", idle=HOUR)]
     [finding] = reviewed(keys, allowed=allowed).findings
     assert (finding.kind, finding.key) == ("over_limit", keys[1])
-    assert finding.message == (
-        "deploy-db (id 2) is one of 2 keys that match 'deploy-*', more than max_keys of 1. Owner: others."
-    )
+    is_one = "deploy-db (id 2) is one of 2 keys that match 'deploy-*', more than max_keys of 1."
+    assert finding.message == f"{is_one} Owner: others."
 
 
 def test_missing_keys_are_those_with_an_exact_name() -> None:
-    allowed = [
-        Allowed("deploy-*"),
-        Allowed("deploy-web"),
-        Allowed("backup", owner="Ann.", reason="nightly\x1b.."),
-        Allowed("a?"),
-    ]
-    findings = reviewed([key(1, "deploy-web")], allowed=allowed).findings
-    assert [(each.kind, each.name, each.message) for each in findings] == [
-        ("missing", "backup", "There is no key named 'backup'. Owner: Ann. Reason: nightly\\x1b.")
-    ]
+    missing = Allowed("backup", owner="Ann.", reason="nightly\x1b..")
+    allowed = [Allowed("deploy-*"), Allowed("deploy-web"), missing, Allowed("a?")]
+    [finding] = reviewed([key(1, "deploy-web")], allowed=allowed).findings
+    assert (finding.kind, finding.name) == ("missing", "backup")
+    assert finding.message == "There is no key named 'backup'. Owner: Ann. Reason: nightly\\x1b."
 
 
 @pytest.mark.parametrize(
-    "policy, keys, texts",
+    "policy, keys, kind, text",
     [
-        (
-            {"max_age": DAY, "max_idle": HOUR},
-            [key(1)],
-            {
-                "expired": f"deploy (id 1) was created on {(EPOCH - 10 * DAY).date()}, longer ago than max_age.",
-                "idle": f"deploy (id 1) was last used on {(EPOCH - 2 * HOUR).date()}, longer ago than max_idle.",
-            },
-        ),
+        ({"max_age": DAY}, [key(1)], "expired", f"was created on {CREATED}, longer ago than max_age"),
+        ({"max_idle": HOUR}, [key(1)], "idle", f"was last used on {EPOCH.date()}, longer ago than max_idle"),
+        ({}, [key(1, idle=None)], "never_used", f"was created on {CREATED} and never used"),
         (
             {},
-            [key(1, idle=None)],
-            {"never_used": f"deploy (id 1) was created on {(EPOCH - 10 * DAY).date()} and never used."},
+            [OLD, key(2)],
+            "duplicate",
+            "is one of 2 keys of that name, and not the one that was created or used last",
         ),
-        (
-            {},
-            [key(1, idle=5 * HOUR), key(2)],
-            {
-                "duplicate": "deploy (id 1) is one of 2 keys of that name, and not the one that was created or used last."
-            },
-        ),
-        (
-            {"max_keys": 1},
-            [key(1, "a", idle=5 * HOUR), key(2, "b")],
-            {"over_limit": "a (id 1) is one of 2 keys of the account, more than max_keys of 1."},
-        ),
+        ({"max_keys": 1}, [OLD, key(2, "b")], "over_limit", "is one of 2 keys of the account, more than max_keys of 1"),
     ],
 )
-def test_each_finding_has_the_entry_of_its_key(
-    policy: dict[str, Any], keys: list[dict[str, Any]], texts: dict[str, str]
-) -> None:
+def test_a_finding_has_the_entry_of_its_key(policy: dict[str, Any], keys: list[Any], kind: str, text: str) -> None:
     entry = Allowed("*", owner="Ann")
-    findings = reviewed(keys, allowed=[entry], **policy).findings
-    assert {finding.kind: finding.message for finding in findings} == {
-        kind: f"{text} Owner: Ann." for kind, text in texts.items()
-    }
-    assert {finding.allowed for finding in findings} == {entry}
+    [finding] = reviewed(keys, allowed=[entry], **policy).findings
+    assert (finding.kind, finding.allowed) == (kind, entry)
+    assert finding.message == f"deploy (id 1) {text}. Owner: Ann."
 
 
 def test_surplus_keys_are_revoked_last() -> None:
@@ -182,15 +154,12 @@ def test_what_stands_for_no_time_is_no_age(zero: str) -> None:
     "idle_hours, allowed, kinds",
     [
         ([5, 6, 7], None, [("duplicate", 2), ("duplicate", 3)]),
-        ([7, 6, 5], None, [("duplicate", 1), ("duplicate", 2)]),
-        ([5, 5, 5], None, [("duplicate", 1), ("duplicate", 2)]),
+        *((hours, None, [("duplicate", 1), ("duplicate", 2)]) for hours in ([7, 6, 5], [5, 5, 5])),
         ([5, 6, 7], [Allowed("dep*", 3)], []),
         ([5, 6, 7], [Allowed("dep*", 2)], [("over_limit", 3)]),
     ],
 )
-def test_surplus_keys_are_those_of_the_earliest_activity(
-    idle_hours: list[int], allowed: list[Allowed] | None, kinds: list[tuple[str, int]]
-) -> None:
+def test_surplus_keys_are_those_of_the_earliest_activity(idle_hours: list[int], allowed: Any, kinds: Any) -> None:
     keys = [key(number, idle=hours * HOUR) for number, hours in enumerate(idle_hours, 1)]
     assert found(keys, allowed=allowed) == kinds
 
@@ -213,20 +182,15 @@ GRACE_PERIOD = "It was created or used within the grace period."
 @pytest.mark.parametrize(
     "a_key, reason",
     [
-        (key(1), None),
-        (key(1, idle=None), None),
-        (key(1, idle=None) | {"last_used_at": ""}, None),
-        (key(1, idle=HOUR), GRACE_PERIOD),
-        (key(1, age=HOUR, idle=None), GRACE_PERIOD),
+        *((each, None) for each in (key(1), key(1, idle=None), key(1, idle=None) | {"last_used_at": ""})),
+        *((each, GRACE_PERIOD) for each in (key(1, idle=HOUR), key(1, age=HOUR, idle=None))),
         *((key(1) | {"last_used_at": time}, None) for time in ZERO_TIMES),
         *((key(1) | {"created_at": time}, NO_TIMES) for time in ZERO_TIMES),
         # A use before the creation is none.
         (key(1, idle=20 * DAY), NO_TIMES),
-        (key(1) | {"created_at": None}, NO_TIMES),
-        (key(1) | {"last_used_at": "yesterday"}, NO_TIMES),
+        *((key(1) | field, NO_TIMES) for field in ({"created_at": None}, {"last_used_at": "yesterday"})),
         ({"id": 1, "name": "deploy", "created_at": key(1)["created_at"]}, NO_TIMES),
-        (key(1, None), NO_NAME),
-        (key(1, ""), NO_NAME),
+        *((key(1, name), NO_NAME) for name in (None, "")),
     ],
 )
 def test_protected_keys(a_key: dict[str, Any], reason: str | None) -> None:
@@ -240,13 +204,12 @@ def test_key_with_an_unknown_time_costs_no_other_key(field: str, value: Any) -> 
     """With the limit of 2, one of the known keys is surplus in any case if there are three, and none for sure if there are two."""
     unknown = key(9) | {field: value}
     keys = [key(1, idle=4 * HOUR), key(2, idle=3 * HOUR), unknown]
-    result = reviewed(keys, allowed=[Allowed("deploy", 2)])
+    limit: dict[str, Any] = {"allowed": [Allowed("deploy", 2)]}
+    result = reviewed(keys, **limit)
+    assert (9 in result.protected) is ((field, value) != ("last_used_at", None))
     if 9 in result.protected:
-        assert [each.key and each.key["id"] for each in result.findings] == [9]
-        result = reviewed([*keys, key(3)], allowed=[Allowed("deploy", 2)])
-        assert [each.key and each.key["id"] for each in result.findings] == [1, 9]
-    else:
-        assert (field, value) == ("last_used_at", None)
+        assert found(keys, **limit) == [("over_limit", 9)]
+        assert found([*keys, key(3)], **limit) == [("over_limit", 1), ("over_limit", 9)]
 
 
 def test_findings_are_sorted_by_kind_and_name() -> None:
@@ -257,11 +220,8 @@ def test_findings_are_sorted_by_kind_and_name() -> None:
 @pytest.mark.parametrize(
     "entries",
     [
-        [],
-        [{"name": " "}],
-        [{"name": "a", "max_keys": 0}],
-        [{"name": "a"}, {"name": "a"}],
-        [{"name": "caf\u00e9"}, {"name": "cafe\u0301"}],
+        *([], [{"name": " "}], [{"name": "a", "max_keys": 0}]),
+        *([{"name": "a"}, {"name": "a"}], [{"name": "caf\u00e9"}, {"name": "cafe\u0301"}]),
         # A bracket that is not closed, and brackets that shells read differently.
         *([{"name": name}] for name in ("[", "pol[1-", "web[12]-[", "[!]", "[]b")),
         *([{"name": name}] for name in ("web-[^0-9]", "db-[a[:digit:]]", "[[.a.]]", "x[[=a=]]", "[!^][^!]")),

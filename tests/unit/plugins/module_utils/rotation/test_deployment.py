@@ -7,8 +7,6 @@ from __future__ import annotations
 import copy
 import json
 import os
-import stat
-from collections.abc import Callable
 from contextlib import nullcontext
 from datetime import timedelta
 from pathlib import Path
@@ -24,33 +22,14 @@ from ansible_collections.clouddb.control.plugins.module_utils._errors import (
 )
 from ansible_collections.clouddb.control.plugins.module_utils._files.secret_file import SecretFile
 from ansible_collections.clouddb.control.plugins.module_utils._keys.scope import ACCOUNT
+from ansible_collections.clouddb.control.plugins.module_utils._rotation import deployment
+from ansible_collections.clouddb.control.plugins.module_utils._rotation import record as records
 from ansible_collections.clouddb.control.plugins.module_utils._rotation.confirmation import Confirmation, Run
-from ansible_collections.clouddb.control.plugins.module_utils._rotation.deployment import (
-    Host,
-    NewKey,
-    commit,
-    confirm,
-    deploy,
-    inspect,
-    roll_back,
-)
-from ansible_collections.clouddb.control.plugins.module_utils._rotation.record import (
-    COMMITTED,
-    DEPLOYED,
-    DEPLOYING,
-    KnownKey,
-    Previous,
-    Record,
-    checksum,
-    read_record,
-)
+from ansible_collections.clouddb.control.plugins.module_utils._rotation.deployment import Host, NewKey
+from ansible_collections.clouddb.control.plugins.module_utils._rotation.record import KnownKey, checksum, read_record
+from ansible_collections.clouddb.control.tests.unit.support.api_key_task import mode_of
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EPOCH
 from ansible_collections.clouddb.control.tests.unit.support.simulated_account import SimulatedAccount
-
-
-@pytest.fixture
-def account() -> SimulatedAccount:
-    return SimulatedAccount()
 
 
 class Deployment:
@@ -61,22 +40,34 @@ class Deployment:
     def __init__(
         self, account: SimulatedAccount, folder: Path, run: str = "run", name: str = "web1", check: bool = False
     ):
-        self.account = account
-        self.name = name
+        self.account, self.name = account, name
         self.path, self.record = folder / "key", folder / ".key.rotation"
         self.file = SecretFile(str(self.path), lambda path: False, check_mode=check)
         record = SecretFile(str(self.record), lambda path: False, option="record", check_mode=check)
         self.host = Host(name, Run(run, {}), self.file, record, ACCOUNT)
         self.client = account.client("unused")
-        _changed, self.inspected = inspect(self.client, self.host)
+        self.inspected = self.inspect()
         self.previous: str | None = None
+
+    def again(self, **changed: Any) -> Deployment:
+        """The same host in another run."""
+        return Deployment(self.account, self.path.parent, **{"run": "another run", **changed})
+
+    def inspect(self, **changed: Any) -> Confirmation:
+        return deployment.inspect(self.client, self.host._replace(**changed))[1]
+
+    def confirm(self, key: NewKey) -> Confirmation:
+        return deployment.confirm(self.client, self.host, key)
+
+    def commit(self, key: NewKey) -> Confirmation:
+        return deployment.commit(self.client, self.host, key.id, key)
 
     def create(self, *others: str) -> NewKey:
         key_id, secret = self.account.create("deploy-20261121T091507Z")
         return NewKey(key_id, secret, [self.name, *others], {})
 
     def deploy(self, key: NewKey) -> dict[str, Any]:
-        result = deploy(self.client, self.host, key, self.inspected.fingerprint)
+        result = deployment.deploy(self.client, self.host, key, self.inspected.fingerprint)
         self.previous = result["previous"]
         return result
 
@@ -86,20 +77,20 @@ class Deployment:
         return key
 
     def roll_back(self, key: NewKey) -> Any:
-        return roll_back(self.client, self.host, key, self.previous)
+        return deployment.roll_back(self.client, self.host, key, self.previous)
 
     def rotate(self, *others: str) -> NewKey:
         """Deploy a new key, confirm it and commit to it."""
         key = self.deploy_new(*others)
-        confirm(self.client, self.host, key)
-        commit(self.client, self.host, key.id, key)
+        self.confirm(key)
+        self.commit(key)
         return key
 
     def without(self, *files: str) -> Deployment:
         """This host, inspected without a file or a record."""
         without: dict[str, Any] = dict.fromkeys(files)
         self.host = self.host._replace(**without)
-        _changed, self.inspected = inspect(self.client, self.host)
+        self.inspected = self.inspect()
         return self
 
     @property
@@ -108,15 +99,15 @@ class Deployment:
 
 
 @pytest.fixture
-def host(account: SimulatedAccount, tmp_path: Path) -> Deployment:
-    return Deployment(account, tmp_path)
+def host(tmp_path: Path) -> Deployment:
+    return Deployment(SimulatedAccount(), tmp_path)
 
 
 @pytest.fixture
-def rotated(host: Deployment, account: SimulatedAccount, tmp_path: Path) -> Deployment:
+def rotated(host: Deployment) -> Deployment:
     """A host in a second run; the first one has deployed its C(old) key."""
     old = host.rotate()
-    rotated = Deployment(account, tmp_path, "run 2")
+    rotated = host.again(run="run 2")
     rotated.old = old
     return rotated
 
@@ -126,18 +117,14 @@ def test_confirmation_shows_an_edited_file(rotated: Deployment, content: str | N
     rotated.path.unlink()
     if content is not None:
         rotated.path.write_text(content, encoding="utf-8")
-    _changed, confirmation = inspect(rotated.client, rotated.host)
+    confirmation = rotated.inspect()
     assert (confirmation.key_id, confirmation.accepted) == (None, False if content else None)
     assert not confirmation.has_deployed(rotated.old.id)
 
 
-@pytest.mark.parametrize("changed", ["path", "record"])
-def test_deploys_only_over_what_was_inspected(rotated: Deployment, changed: str) -> None:
-    other = Deployment(rotated.account, rotated.path.parent, "another run")
-    if changed == "path":
-        rotated.path.write_text("edited-by-hand", encoding="utf-8")
-    else:
-        other.rotate()
+@pytest.mark.parametrize("is_by_hand", [True, False])
+def test_deploys_only_over_what_was_inspected(rotated: Deployment, is_by_hand: bool) -> None:
+    rotated.path.write_text("edited", encoding="utf-8") if is_by_hand else rotated.again().rotate()
     before = rotated.secret
     with pytest.raises(ClouddbError, match="has changed"):
         rotated.deploy(rotated.create())
@@ -149,7 +136,7 @@ def test_does_not_deploy_a_key_that_the_service_rejects(rotated: Deployment) -> 
     del rotated.account.keys[new.id]
     with pytest.raises(ClouddbError, match="does not accept"):
         rotated.deploy(new)
-    assert (rotated.secret, inspect(rotated.client, rotated.host)[1].key_id) == (rotated.old.secret, rotated.old.id)
+    assert (rotated.secret, rotated.inspect().key_id) == (rotated.old.secret, rotated.old.id)
     assert rotated.account.clock.pauses == [1.0] * 4
 
 
@@ -159,16 +146,14 @@ def test_a_task_that_runs_again_after_a_lost_connection_changes_nothing(host: De
     assert host.secret == key.secret
 
 
-def test_two_names_that_lead_to_one_host_are_refused(
-    host: Deployment, account: SimulatedAccount, tmp_path: Path
-) -> None:
-    same = Deployment(account, tmp_path, name="web2")
+def test_two_names_that_lead_to_one_host_are_refused(host: Deployment) -> None:
+    same = host.again(run="run", name="web2")
     key = host.deploy_new("web2")
-    for step in (lambda: same.deploy(key), lambda: confirm(same.client, same.host, key)):
+    for step in (lambda: same.deploy(key), lambda: same.confirm(key)):
         with pytest.raises(ClouddbError):
             step()
-    confirm(host.client, host.host, key)
-    assert [inspect(each.client, each.host)[1].key_id for each in (host, same)] == [key.id, None]
+    host.confirm(key)
+    assert [each.inspect().key_id for each in (host, same)] == [key.id, None]
     assert same.roll_back(key)[0] is False
     assert (host.secret, host.roll_back(key)[0], host.secret) == (key.secret, True, None)
 
@@ -181,7 +166,7 @@ def test_attributes_that_cannot_be_set_are_noticed_at_the_inspection(host: Deplo
     host.rotate()
     before = sorted(host.path.parent.iterdir())
     with pytest.raises(type(error)):
-        inspect(host.client, host.host._replace(file=host.file._replace(set_attributes=refuse)))
+        host.inspect(file=host.file._replace(set_attributes=refuse))
     assert sorted(host.path.parent.iterdir()) == before
 
 
@@ -189,7 +174,7 @@ def test_a_file_with_several_hard_links_is_refused_at_the_inspection(rotated: De
     """For example in a directory with another root: the other name would keep the old key."""
     os.link(rotated.path, rotated.path.with_name("other"))
     with pytest.raises(InvalidOption, match="key has 2 hard links"):
-        inspect(rotated.client, rotated.host)
+        rotated.inspect()
     assert rotated.secret == rotated.old.secret
 
 
@@ -197,34 +182,31 @@ def test_does_not_confirm_what_the_file_does_not_hold(host: Deployment) -> None:
     key = host.deploy_new()
     host.path.write_text("edited-by-hand", encoding="utf-8")
     with pytest.raises(ClouddbError, match=f"web1 no longer holds the new key {key.id}"):
-        confirm(host.client, host.host, key)
+        host.confirm(key)
 
 
 def test_commit_needs_a_confirmed_deployment(host: Deployment) -> None:
     key = host.deploy_new()
-    confirmation = commit(host.client, host.host, key.id, key)
-    assert confirmation.state != COMMITTED
-    assert inspect(host.client, host.host)[1].state != COMMITTED
+    assert host.commit(key).state != "committed"
+    assert host.inspect().state != "committed"
 
 
 def test_rollback_restores_file_and_record(rotated: Deployment) -> None:
     os.chmod(rotated.path, 0o640)
     new = rotated.deploy_new()
-    confirm(rotated.client, rotated.host, new)
+    rotated.confirm(new)
     is_restored, confirmation = rotated.roll_back(new)
-    assert is_restored
-    assert rotated.secret == rotated.old.secret
-    assert stat.S_IMODE(rotated.path.stat().st_mode) == 0o640
-    assert (confirmation.key_id, confirmation.state, confirmation.rolled_back) == (rotated.old.id, COMMITTED, new.id)
+    assert (is_restored, rotated.secret, mode_of(rotated.path)) == (True, rotated.old.secret, 0o640)
+    assert (confirmation.key_id, confirmation.state, confirmation.rolled_back) == (rotated.old.id, "committed", new.id)
     assert confirmation.return_sha256 is None
 
 
 def test_rollback_keeps_the_new_key_if_the_previous_one_is_revoked(rotated: Deployment) -> None:
     new = rotated.deploy_new()
     del rotated.account.keys[rotated.old.id]
-    is_restored, confirmation = rotated.roll_back(new)
-    assert (is_restored, rotated.secret, confirmation.sha256) == (False, new.secret, checksum(new.secret))
-    assert confirmation.rolled_back is None
+    is_restored, found = rotated.roll_back(new)
+    assert (is_restored, rotated.secret) == (False, new.secret)
+    assert (found.sha256, found.rolled_back) == (checksum(new.secret), None)
 
 
 @pytest.mark.parametrize("step", ["inspect", "deploy", "confirm", "commit", "roll_back"])
@@ -234,23 +216,15 @@ def test_no_step_changes_a_file_that_holds_more_than_a_key(rotated: Deployment, 
         rotated.deploy(new)
     content = f"CLOUDDB_API_KEY={new.secret}\nOTHER=1\n"
     rotated.path.write_text(content, encoding="utf-8")
-    steps: dict[str, Callable[[], object]] = {
-        "inspect": lambda: inspect(rotated.client, rotated.host),
-        "deploy": lambda: rotated.deploy(new),
-        "confirm": lambda: confirm(rotated.client, rotated.host, new),
-        "commit": lambda: commit(rotated.client, rotated.host, new.id, new),
-        "roll_back": lambda: rotated.roll_back(new),
-    }
     with pytest.raises(SecretFileError, match="^dest: .*/key must hold a key and nothing else, but it assigns a value"):
-        steps[step]()
+        getattr(rotated, step)(*([] if step == "inspect" else [new]))
     assert rotated.secret == content
 
 
 def test_rollback_keeps_a_key_to_which_another_run_has_returned(rotated: Deployment) -> None:
     new = rotated.deploy_new()
-    other_run = Deployment(rotated.account, rotated.path.parent, "another run")
-    other = other_run.deploy_new()
-    other_run.roll_back(other)
+    other_run = rotated.again()
+    other_run.roll_back(other_run.deploy_new())
     is_restored, confirmation = rotated.roll_back(new)
     assert (is_restored, rotated.secret, confirmation.sha256) == (False, new.secret, checksum(new.secret))
 
@@ -267,7 +241,7 @@ def test_committed_key_is_not_rolled_back(host: Deployment, has_file: bool) -> N
 def test_key_that_was_rolled_back_is_not_deployed(host: Deployment, has_key: bool) -> None:
     if has_key:
         host.rotate()
-        _changed, host.inspected = inspect(host.client, host.host)
+        host.inspected = host.inspect()
     key, before = host.create(), host.secret
     host.roll_back(key)
     with pytest.raises(ClouddbError, match="has changed"):
@@ -280,7 +254,7 @@ def test_interrupted_deployment_is_known_as_the_previous_key(rotated: Deployment
     with mock.patch.object(Host, "write_secret", interrupt), pytest.raises(KeyboardInterrupt):
         rotated.deploy(rotated.create())
     assert rotated.secret == rotated.old.secret
-    later = Deployment(rotated.account, rotated.path.parent, "run 3")
+    later = rotated.again()
     assert later.inspected.key_id is None
     new = later.deploy_new()
     _is_restored, confirmation = later.roll_back(new)
@@ -292,14 +266,14 @@ def test_each_host_records_which_older_keys_were_deployed_to_it(rotated: Deploym
     older = {key.id: KnownKey(key.hosts, checksum(key.secret)) for key in (rotated.old, *others)}
     new = rotated.create()._replace(older_keys=older)
     rotated.deploy(new)
-    known_keys = confirm(rotated.client, rotated.host, new).known_keys
+    known_keys = rotated.confirm(new).known_keys
     assert {key_id for key_id, key in known_keys.items() if key.confirmed} == {rotated.old.id, new.id}
     assert set(known_keys) == {*older, new.id}
 
 
 def test_a_file_that_somebody_has_edited_is_not_rolled_back(rotated: Deployment) -> None:
     new = rotated.deploy_new()
-    assert confirm(rotated.client, rotated.host, new).known_keys[new.id].confirmed
+    assert rotated.confirm(new).known_keys[new.id].confirmed
     rotated.path.write_text("edited-by-hand", encoding="utf-8")
     is_restored, confirmation = rotated.roll_back(new)
     assert (is_restored, rotated.secret) == (False, "edited-by-hand")
@@ -312,26 +286,24 @@ def test_a_record_of_another_file_is_none(rotated: Deployment, is_copied: bool) 
     moved = rotated.path.with_name("new")
     if is_copied:
         moved.write_text(rotated.old.secret, encoding="utf-8")
-    moved_host = rotated.host._replace(file=rotated.file._replace(path=str(moved)))
-    _changed, confirmation = inspect(rotated.client, moved_host)
-    assert (confirmation.key_id, confirmation.state, confirmation.known_keys) == (None, None, {})
     # Without a file, only the tasks are known.
-    _changed, confirmation = inspect(rotated.client, rotated.host._replace(file=None))
-    assert (confirmation.key_id, confirmation.known_keys) == (None, {})
+    for file in (rotated.file._replace(path=str(moved)), None):
+        confirmation = rotated.inspect(file=file)
+        assert (confirmation.key_id, confirmation.state, confirmation.known_keys) == (None, None, {})
 
 
 def test_a_record_of_version_1_1_0_is_about_any_file(rotated: Deployment) -> None:
     former = record_of(rotated)
     del former["path"], former["host"]
     rotated.record.write_text(json.dumps(former), encoding="utf-8")
-    assert inspect(rotated.client, rotated.host)[1].key_id == rotated.old.id
+    assert rotated.inspect().key_id == rotated.old.id
 
 
 @pytest.mark.parametrize("content", ["[]", "[" * 60_000, "another secret"])
 def test_file_that_is_no_record_is_kept(rotated: Deployment, content: str) -> None:
     rotated.record.write_text(content, encoding="utf-8")
     with pytest.raises(SecretFileError, match="is not the record of a deployment"):
-        inspect(rotated.client, rotated.host)
+        rotated.inspect()
     assert rotated.record.read_text(encoding="utf-8") == content
 
 
@@ -341,13 +313,12 @@ def test_record_of_another_user_is_refused(rotated: Deployment) -> None:
     else:
         rotated.record.chmod(0o622)
     with pytest.raises(SecretFileError, match="belongs to another user, or others may write to it"):
-        inspect(rotated.client, rotated.host)
+        rotated.inspect()
 
 
 def test_record_needs_a_file_of_its_own(rotated: Deployment) -> None:
-    same = rotated.host._replace(record=rotated.file._replace(option="record"))
     with pytest.raises(InvalidOption, match="record: .* is the path of dest"):
-        inspect(rotated.client, same)
+        rotated.inspect(record=rotated.file._replace(option="record"))
     assert rotated.secret == rotated.old.secret
 
 
@@ -355,31 +326,30 @@ def test_without_a_file_the_run_that_deploys_confirms(host: Deployment) -> None:
     key = host.without("file", "record").create()
     assert (host.inspected.key_id, host.inspected.accepted) == (None, None)
     assert host.deploy(key) == {"changed": True, "previous": None}
-    assert confirm(host.client, host.host, key).has_deployed(key.id)
-    committed = commit(host.client, host.host, key.id, key)
-    assert (committed.key_id, committed.accepted, committed.state) == (key.id, True, COMMITTED)
-    assert commit(host.client, host.host, key.id, None).key_id is None
+    assert host.confirm(key).has_deployed(key.id)
+    committed = host.commit(key)
+    assert (committed.key_id, committed.accepted, committed.state) == (key.id, True, "committed")
+    assert deployment.commit(host.client, host.host, key.id, None).key_id is None
 
 
 def test_check_mode_writes_nothing(rotated: Deployment) -> None:
-    checking = Deployment(rotated.account, rotated.path.parent, check=True)
+    checking = rotated.again(check=True)
     before = {path: path.read_bytes() for path in rotated.path.parent.iterdir()}
     new = checking.create()
     assert checking.deploy(new)["changed"]
     checking.roll_back(new)
-    assert commit(checking.client, checking.host, rotated.old.id, None).state == COMMITTED
+    assert deployment.commit(checking.client, checking.host, rotated.old.id, None).state == "committed"
     assert {path: path.read_bytes() for path in rotated.path.parent.iterdir()} == before
 
 
-def record_of(host: Deployment) -> dict[str, Any]:
-    content: dict[str, Any] = json.loads(host.record.read_text(encoding="utf-8"))
-    return content
+def record_of(host: Deployment) -> Any:
+    return json.loads(host.record.read_text(encoding="utf-8"))
 
 
 def test_each_step_returns_what_the_host_holds(rotated: Deployment) -> None:
     new = rotated.deploy_new("web2")
     deployed_at = (EPOCH + timedelta(seconds=rotated.account.clock.elapsed + 0.001)).isoformat()
-    confirmed = confirm(rotated.client, rotated.host, new)
+    confirmed = rotated.confirm(new)
     assert confirmed == Confirmation(
         host="web1",
         run="run 2",
@@ -390,74 +360,65 @@ def test_each_step_returns_what_the_host_holds(rotated: Deployment) -> None:
         accepted=True,
         checked_at=rotated.account.now(),
         key_id=new.id,
-        state=DEPLOYED,
+        state="deployed",
         deployed_at=deployed_at,
         return_sha256=checksum(rotated.old.secret),
         known_keys={new.id: KnownKey(["web1", "web2"], checksum(new.secret), True)},
         fingerprint=confirmed.fingerprint,
         rolled_back=None,
     )
-    committed = commit(rotated.client, rotated.host, new.id, new)
-    assert committed == confirmed._replace(state=COMMITTED, return_sha256=None, checked_at=rotated.account.now())
-    _changed, inspected = inspect(rotated.client, rotated.host)
-    assert len({rotated.inspected.fingerprint, confirmed.fingerprint, inspected.fingerprint}) == 3
+    committed = rotated.commit(new)
+    assert committed == confirmed._replace(state="committed", return_sha256=None, checked_at=rotated.account.now())
+    assert len({found.fingerprint for found in (rotated.inspected, confirmed, rotated.inspect())}) == 3
 
 
 def test_inspection_sets_the_attributes_of_the_file(rotated: Deployment) -> None:
     same = rotated.host._replace(file=rotated.file._replace(set_attributes=lambda path: path == str(rotated.path)))
-    assert inspect(rotated.client, same)[0] is True
-    assert inspect(rotated.client, rotated.host)[0] is False
+    assert deployment.inspect(rotated.client, same)[0] is True
+    assert deployment.inspect(rotated.client, rotated.host)[0] is False
 
 
 def test_records_of_each_step(rotated: Deployment) -> None:
     before = record_of(rotated)
-    assert (before["state"], before["previous"], before["host"]) == (COMMITTED, None, "web1")
+    old = {"key_id": rotated.old.id, "sha256": checksum(rotated.old.secret), "state": "committed"}
+    assert {**before, **old, "previous": None, "host": "web1"} == before
+    attributes = {"uid": os.geteuid(), "gid": os.getegid(), "mode": 0o600}
     new = rotated.deploy_new()
     assert record_of(rotated) == {
         "key_id": new.id,
         "sha256": checksum(new.secret),
-        "state": DEPLOYING,
+        "state": "deploying",
         "deployed_at": None,
-        "previous": {
-            "sha256": checksum(rotated.old.secret),
-            "attributes": {"uid": os.geteuid(), "gid": os.getegid(), "mode": 0o600},
-            "key_id": rotated.old.id,
-            "state": COMMITTED,
-            "deployed_at": before["deployed_at"],
-        },
+        "previous": {**old, "attributes": attributes, "deployed_at": before["deployed_at"]},
         "keys": {str(new.id): {"hosts": ["web1"], "sha256": checksum(new.secret), "confirmed": False}},
         "rolled_back": None,
         "host": "web1",
         "path": str(rotated.path),
     }
     deploying = record_of(rotated)
-    confirmed = confirm(rotated.client, rotated.host, new)
+    confirmed = rotated.confirm(new)
     keys = {str(new.id): {**deploying["keys"][str(new.id)], "confirmed": True}}
-    assert record_of(rotated) == {**deploying, "state": DEPLOYED, "deployed_at": confirmed.deployed_at, "keys": keys}
+    assert record_of(rotated) == {**deploying, "state": "deployed", "deployed_at": confirmed.deployed_at, "keys": keys}
     rotated.roll_back(new)
     assert record_of(rotated) == {**before, "keys": deploying["keys"], "rolled_back": new.id}
 
 
 def test_record_of_a_rollback_to_a_secret_that_is_not_known(rotated: Deployment) -> None:
     rotated.record.unlink()
-    later = Deployment(rotated.account, rotated.path.parent, "run 3")
+    later = rotated.again()
     new = later.deploy_new()
-    confirm(later.client, later.host, new)
+    later.confirm(new)
     later.roll_back(new)
-    record = record_of(later)
     assert later.secret == rotated.old.secret
-    assert (record["key_id"], record["state"], record["previous"], record["rolled_back"]) == (
-        new.id,
-        DEPLOYING,
-        None,
-        new.id,
-    )
+    record = record_of(later)
+    expected = {"key_id": new.id, "state": "deploying", "previous": None, "rolled_back": new.id}
+    assert {name: record[name] for name in expected} == expected
 
 
 def test_another_secret_is_not_restored(rotated: Deployment) -> None:
     new = rotated.deploy_new()
     for previous in (rotated.create().secret, None):
-        assert roll_back(rotated.client, rotated.host, new, previous)[0] is False
+        assert deployment.roll_back(rotated.client, rotated.host, new, previous)[0] is False
         assert rotated.secret == new.secret
 
 
@@ -465,60 +426,40 @@ def test_key_that_is_revoked_before_it_is_confirmed(host: Deployment) -> None:
     key = host.deploy_new()
     del host.account.keys[key.id]
     with pytest.raises(ClouddbError, match=f"The service does not accept the new key {key.id} from web1"):
-        confirm(host.client, host.host, key)
+        host.confirm(key)
 
 
 def test_record_without_a_file(host: Deployment) -> None:
     key = host.without("file").deploy_new()
     assert record_of(host)["sha256"] is None
-    confirmed = confirm(host.client, host.host, key)
-    assert (confirmed.has_file, confirmed.has_record, confirmed.sha256) == (False, True, None)
-    assert confirmed.has_deployed(key.id)
+    found = host.confirm(key)
+    assert (found.has_file, found.has_record, found.sha256, found.has_deployed(key.id)) == (False, True, None, True)
     # Ansible may run the task again.
     for _attempt in range(2):
         is_restored, confirmation = host.roll_back(key)
         assert (is_restored, confirmation.rolled_back, confirmation.key_id) == (True, key.id, key.id)
 
 
-@pytest.mark.parametrize(
-    ("missing", "locked"), [([], ["key"]), (["file"], [".key.rotation"]), (["file", "record"], [])]
-)
-def test_what_is_locked(
-    host: Deployment, monkeypatch: pytest.MonkeyPatch, missing: list[str], locked: list[str]
-) -> None:
+@pytest.mark.parametrize("missing, locked", [([], ["key"]), (["file"], [".key.rotation"]), (["file", "record"], [])])
+def test_what_is_locked(host: Deployment, monkeypatch: pytest.MonkeyPatch, missing: Any, locked: Any) -> None:
     held: list[str] = []
-
-    def hold(file: SecretFile) -> Any:
-        held.append(Path(file.path).name)
-        return nullcontext()
-
-    monkeypatch.setattr(SecretFile, "held", hold)
     host.without(*missing)
-    held.clear()
+    monkeypatch.setattr(SecretFile, "held", lambda file: nullcontext(held.append(Path(file.path).name)))
     with host.host.held():
-        pass
-    assert held == locked
+        assert held == locked
 
 
 # The text of the record
 
 
-PREVIOUS = Previous("a" * 64, {"uid": 1000, "gid": 1001, "mode": 0o640}, 6, "committed", "2026-11-20T08:00:00Z")
+NEWER = (7, "b" * 64, "deployed", "2026-11-21T08:00:00Z")
+OLDER = ("a" * 64, {"uid": 1000, "gid": 1001, "mode": 0o640}, 6, "committed", "2026-11-20T08:00:00Z")
 KEYS = {6: KnownKey(["web1", "web2"], "a" * 64), 7: KnownKey(["web1", "web2"], "b" * 64, True)}
-RECORD = Record(7, "b" * 64, "deployed", "2026-11-21T08:00:00Z", PREVIOUS, KEYS, 5, "web1", "/etc/myapp/key")
+RECORD = records.Record(*NEWER, records.Previous(*OLDER), KEYS, 5, "web1", "/etc/myapp/key")
 # Which later versions of the collection must read as well.
 CONTENT: dict[str, Any] = {
-    "key_id": 7,
-    "sha256": "b" * 64,
-    "state": "deployed",
-    "deployed_at": "2026-11-21T08:00:00Z",
-    "previous": {
-        "sha256": "a" * 64,
-        "attributes": {"uid": 1000, "gid": 1001, "mode": 0o640},
-        "key_id": 6,
-        "state": "committed",
-        "deployed_at": "2026-11-20T08:00:00Z",
-    },
+    **dict(zip(("key_id", "sha256", "state", "deployed_at"), NEWER)),
+    "previous": dict(zip(("sha256", "attributes", "key_id", "state", "deployed_at"), OLDER)),
     "keys": {
         "6": {"hosts": ["web1", "web2"], "sha256": "a" * 64, "confirmed": False},
         "7": {"hosts": ["web1", "web2"], "sha256": "b" * 64, "confirmed": True},
@@ -559,12 +500,11 @@ def test_record_of_version_1_1_0(file: SecretFile, state: str, is_complete: bool
     "changed",
     [
         *({field: ...} for field in ("key_id", "sha256", "state", "deployed_at", "previous", "keys", "rolled_back")),
-        {"key_id": "seven"},
-        {"keys": {"seven": {"hosts": [], "sha256": ""}}},
-        {"keys": {"7": {"hosts": []}}},
-        {"keys": {"7": {"sha256": ""}}},
-        {"keys": []},
-        {"previous": {"sha256": None}},
+        *(
+            {"keys": keys}
+            for keys in ({"seven": {"hosts": [], "sha256": ""}}, {"7": {"hosts": []}}, {"7": {"sha256": ""}}, [])
+        ),
+        *({"key_id": "seven"}, {"previous": {"sha256": None}}),
     ],
 )
 def test_what_is_not_a_record(file: SecretFile, changed: dict[str, Any]) -> None:

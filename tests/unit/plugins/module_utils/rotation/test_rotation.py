@@ -11,13 +11,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError, InvalidOption
-from ansible_collections.clouddb.control.plugins.module_utils._rotation.confirmation import (
-    Confirmation,
-    Run,
-    confirmations_from,
-    current_confirmations,
-    run_from,
-)
+from ansible_collections.clouddb.control.plugins.module_utils._rotation import confirmation as confirmations
 from ansible_collections.clouddb.control.plugins.module_utils._rotation.host_lists import id_of_list, keys_with_ids
 from ansible_collections.clouddb.control.plugins.module_utils._rotation.record import KnownKey, checksum, checksum_of
 from ansible_collections.clouddb.control.plugins.module_utils._timestamps import parse_timestamp
@@ -27,6 +21,7 @@ from ansible_collections.clouddb.control.tests.unit.support.module_main import d
 from ansible_collections.clouddb.control.tests.unit.support.simulated_account import SimulatedAccount
 
 WITHOUT_RECORD: dict[str, Any] = {"has_record": False, "has_file": False, "sha256": None, "known_keys": {}}
+BOTH = ["web1", "web2"]
 
 
 class Keys:
@@ -34,7 +29,9 @@ class Keys:
 
     def __init__(self, number: int = 0):
         self.account = SimulatedAccount()
-        self.ids = [self.add_key() for _number in range(number)]
+        self.ids: list[int] = []
+        for _number in range(number):
+            self.add_key()
 
     @property
     def newest(self) -> int:
@@ -43,11 +40,11 @@ class Keys:
     def add_key(self, is_used: bool = True) -> int:
         """The id of a new key, an hour later than the last."""
         self.account.clock.elapsed += 3600
-        key_id, secret = self.account.create(
-            f"deploy-{(EPOCH + timedelta(seconds=self.account.clock.elapsed)):%Y%m%dT%H%M%SZ}"
-        )
+        created_at = EPOCH + timedelta(seconds=self.account.clock.elapsed)
+        key_id, secret = self.account.create(f"deploy-{created_at:%Y%m%dT%H%M%SZ}")
         if is_used:
             self.account.use(secret)
+        self.ids.append(key_id)
         return key_id
 
     def authenticate_with(self, own: int) -> None:
@@ -56,36 +53,34 @@ class Keys:
 
     def known(self, ids: list[int], *hosts: str) -> dict[int, KnownKey]:
         """The keys as records have them, once their deployments were completed."""
-        names = list(hosts) or ["web1", "web2"]
-        return {key_id: KnownKey(names, checksum(self.account.secrets[key_id]), True) for key_id in ids}
+        secrets = self.account.secrets
+        return {key_id: KnownKey(list(hosts) or BOTH, checksum(secrets[key_id]), True) for key_id in ids}
 
-    def confirmation(self, host: str, key_id: int | None, **fields: Any) -> Confirmation:
+    def confirmation(self, host: str, key_id: int | None, **fields: Any) -> confirmations.Confirmation:
         """The confirmation of a host that is committed to this key."""
         secret = self.account.secrets.get(key_id or 0)
-        run = run_from({"run": "run", "variables": fields.pop("variables", {})}, check_mode=False)
-        return Confirmation(
-            **{
-                "host": host,
-                "run": run.id,
-                "variables": run.variables,
-                "has_file": True,
-                "has_record": True,
-                "sha256": checksum_of(secret),
-                "accepted": secret and self.account.is_active(secret),
-                "checked_at": self.account.now(),
-                "key_id": key_id,
-                "state": "committed" if key_id else None,
-                "deployed_at": self.account.now() if key_id else None,
-                "return_sha256": None,
-                "known_keys": self.known(list(self.account.keys)),
-                "fingerprint": "",
-                "rolled_back": None,
-                **fields,
-            }
+        run = confirmations.run_from({"run": "run", "variables": fields.pop("variables", {})}, check_mode=False)
+        confirmation = confirmations.Confirmation(
+            host=host,
+            run=run.id,
+            variables=run.variables,
+            has_file=True,
+            has_record=True,
+            sha256=checksum_of(secret),
+            accepted=secret and self.account.is_active(secret),
+            checked_at=self.account.now(),
+            key_id=key_id,
+            state="committed" if key_id else None,
+            deployed_at=self.account.now() if key_id else None,
+            return_sha256=None,
+            known_keys=self.known(list(self.account.keys)),
+            fingerprint="",
+            rolled_back=None,
         )
+        return confirmation._replace(**fields)
 
-    def run(self, step: str, *found: Confirmation, check_mode: bool = False, **options: Any) -> Any:
-        results = [one.as_result(id_of_list(options.get("play_hosts", ["web1", "web2"]))) for one in found]
+    def run(self, step: str, *found: confirmations.Confirmation, check_mode: bool = False, **options: Any) -> Any:
+        results = [one.as_result(id_of_list(options.get("play_hosts", BOTH))) for one in found]
         params = {
             **defaults_of(api_key_rotation),
             "step": step,
@@ -98,10 +93,15 @@ class Keys:
         }
         return api_key_rotation.run(params, self.account.client(), check_mode)
 
-    def both(self, key_id: int | None, **fields: Any) -> list[Confirmation]:
-        return [self.confirmation(host, key_id, **fields) for host in ("web1", "web2")]
+    def both(self, key_id: int | None, **fields: Any) -> list[confirmations.Confirmation]:
+        return [self.confirmation(host, key_id, **fields) for host in BOTH]
 
-    def refusal(self, step: str, *found: Confirmation, **options: Any) -> ClouddbError:
+    def revoked(self, *found: confirmations.Confirmation, **options: Any) -> tuple[list[int], list[int]]:
+        """The ids of the keys that the step revokes, and of those that it leaves. C(key_id) is the newest."""
+        result = self.run("revoke", *found, **{"key_id": self.newest, **options})
+        return [key["id"] for key in result["revoked"]], result["left"]
+
+    def refusal(self, step: str, *found: confirmations.Confirmation, **options: Any) -> ClouddbError:
         """The error of a step that is refused, after which all keys are as before."""
         before = list(self.account.keys)
         with pytest.raises(ClouddbError) as error:
@@ -109,7 +109,7 @@ class Keys:
         assert list(self.account.keys) == before
         return error.value
 
-    def incomplete(self, key_id: int, on: str) -> list[Confirmation]:
+    def incomplete(self, key_id: int, on: str) -> list[confirmations.Confirmation]:
         """Confirmations of the newest key, in which the deployment of C(key_id) was not completed C(on) a host, or not recorded."""
         found = self.both(self.newest)
         keys = dict(found[1].known_keys)
@@ -119,18 +119,15 @@ class Keys:
             keys[key_id] = keys[key_id]._replace(confirmed=False)
         return [one._replace(known_keys=keys) if on.startswith(one.host) or on == "both" else one for one in found]
 
-    def roll_back(self, *found: Confirmation, **options: Any) -> ClouddbError:
-        errors = {"web2": "Write the key: the disk is full"}
+    def roll_back(self, *found: confirmations.Confirmation, **options: Any) -> ClouddbError:
+        new = {"key_id": self.newest, "key": self.account.secrets[self.newest]}
         with pytest.raises(ClouddbError) as error:
-            self.run(
-                "roll_back", *found, key_id=self.newest, key=self.account.secrets[self.newest], errors=errors, **options
-            )
+            self.run("roll_back", *found, **new, errors={"web2": "Write the key: the disk is full"}, **options)
         assert self.account.secrets[self.newest] not in str(error.value)
         return error.value
 
-    def rolled_back(self, **fields: Any) -> list[Confirmation]:
-        free = {"rolled_back": self.newest, "tasks_rolled_back": True}
-        return self.both(self.ids[-2], **{**free, **fields})
+    def rolled_back(self, **fields: Any) -> list[confirmations.Confirmation]:
+        return self.both(self.ids[-2], rolled_back=self.newest, tasks_rolled_back=True, **fields)
 
 
 @pytest.fixture
@@ -168,11 +165,13 @@ def test_maximum_age(keys: Keys, max_age: str, is_old: bool) -> None:
 def test_key_of_unknown_age_is_refused(keys: Keys, position: int, created_at: Any) -> None:
     found = keys.both(keys.newest)
     keys.account.keys[keys.ids[position]]["created_at"] = created_at
-    refused = keys.refusal("plan", *found)
-    assert f"no valid created_at of key {keys.ids[position]}," in str(refused)
+    assert f"no valid created_at of key {keys.ids[position]}," in str(keys.refusal("plan", *found))
 
 
-@pytest.mark.parametrize("fields", [{"accepted": False}, {"state": "deploying"}, {"key_id": None}])
+NOT_ACCEPTED = ({"accepted": False}, {"accepted": None}, {"has_file": False, "accepted": False})
+
+
+@pytest.mark.parametrize("fields", [*NOT_ACCEPTED, {"state": "deploying"}, {"key_id": None}])
 def test_key_that_is_not_confirmed_everywhere_is_replaced(keys: Keys, fields: dict[str, Any]) -> None:
     one, other = keys.both(keys.newest)
     plan = keys.run("plan", one, other._replace(**fields))
@@ -189,9 +188,7 @@ def test_key_that_is_not_confirmed_everywhere_is_replaced(keys: Keys, fields: di
         ({"play_hosts": ["web1"], "hosts": ["db1"], "retired_hosts": ["web2"]}, "db1"),
     ],
 )
-def test_nothing_is_created_or_revoked_while_a_host_is_missing(
-    keys: Keys, options: dict[str, Any], missing: str
-) -> None:
+def test_nothing_is_created_or_revoked_while_a_host_is_missing(keys: Keys, options: Any, missing: str) -> None:
     one, _other = keys.both(keys.newest)
     error = keys.refusal("plan", one, max_age="0", **options)
     assert error.details == {"hosts": [missing]}
@@ -245,12 +242,12 @@ def test_the_order_of_hosts_and_keys_makes_no_other_list(keys: Keys) -> None:
 def test_confirmations_of_earlier_runs_need_no_lists(keys: Keys) -> None:
     """A later play in the same playbook has other hosts, and the results of the former one are still registered."""
     former = keys.confirmation("web1", keys.newest).as_result(id_of_list(["web1", "web2"]))["confirmation"]
-    assert confirmations_from([former], Run("later", {}), ["db1"], []) == []
+    assert confirmations.confirmations_from([former], confirmations.Run("later", {}), ["db1"], []) == []
 
 
 def test_retired_hosts_are_not_expected(keys: Keys) -> None:
     one, _other = keys.both(keys.newest)
-    plan = keys.run("plan", one, play_hosts=["web1"], retired_hosts=["web1", "web2"])
+    plan = keys.run("plan", one, play_hosts=["web1"], retired_hosts=BOTH)
     assert plan["hosts"] == ["web1"]
 
 
@@ -261,9 +258,7 @@ def test_hosts_of_revoked_keys_are_not_expected(keys: Keys) -> None:
 
 @pytest.mark.parametrize(("own", "others"), [({"keep": 1}, {"keep": 2}), ({"keep": 1}, {}), ({}, {"keep": 1})])
 def test_variables_that_differ_are_refused(keys: Keys, own: dict[str, Any], others: dict[str, Any]) -> None:
-    one, other = (
-        keys.confirmation(host, keys.newest, variables=values) for host, values in (("web1", own), ("web2", others))
-    )
+    one, other = (keys.confirmation(host, keys.newest, variables=each) for host, each in zip(BOTH, (own, others)))
     earlier = keys.confirmation("web3", keys.newest, run="earlier", variables={"keep": 3})
     error = keys.refusal("plan", one, other, earlier, variables=own)
     assert error.details == {"hosts": ["web2"]}
@@ -276,7 +271,7 @@ def test_without_records_the_user_names_the_hosts() -> None:
     keys = Keys()
     found = keys.both(None, **WITHOUT_RECORD)
     assert "Set api_key_rotation_hosts" in str(keys.refusal("plan", *found))
-    assert keys.run("plan", *found, hosts=["web1", "web2"])["hosts"] == ["web1", "web2"]
+    assert keys.run("plan", *found, hosts=BOTH)["hosts"] == ["web1", "web2"]
 
 
 @pytest.mark.parametrize("never", [None, "0001-01-01T00:00:00Z"])
@@ -284,16 +279,14 @@ def test_without_records_a_key_that_was_never_used_is_replaced(keys: Keys, never
     newest = keys.add_key(is_used=False)
     keys.account.keys[newest]["last_used_at"] = never
     found = keys.both(None, **WITHOUT_RECORD)
-    plan = keys.run("plan", *found, hosts=["web1", "web2"])
+    plan = keys.run("plan", *found, hosts=BOTH)
     assert plan["reason"] == f"key {newest} was never used, so its deployment was not completed"
 
 
 def test_without_files_nothing_is_revoked_later(keys: Keys) -> None:
     plan = keys.run("plan", *keys.both(keys.newest, has_file=False, sha256=None, accepted=None))
     assert (plan["reason"], plan["revoke"], plan["left"]) == ("", False, keys.ids[:2])
-    assert (
-        f"Keys {keys.ids[0]} and {keys.ids[1]} of this name remain valid until the next rotation" in plan["warnings"][0]
-    )
+    assert "Keys {} and {} of this name remain valid until the next rotation".format(*keys.ids) in plan["warnings"][0]
 
 
 def test_key_that_is_not_recorded_for_a_host_is_replaced(keys: Keys) -> None:
@@ -323,11 +316,10 @@ def test_keys_of_others_are_left(keys: Keys, number: int) -> None:
     assert plan["left"] == keys.ids[:number]
     assert "no record of these hosts" in plan["warnings"][0]
     records: dict[str, Any] = {"has_record": False, "known_keys": {}}
-    plan = keys.run("plan", *keys.both(keys.newest, **records), hosts=["web1", "web2"], keep=2 - number)
+    plan = keys.run("plan", *keys.both(keys.newest, **records), hosts=BOTH, keep=2 - number)
     assert plan["left"] == keys.ids[:number]
     assert "api_key_rotation_own_key" in plan["warnings"][0]
-    revoked = keys.run("revoke", *found, key_id=keys.newest)["revoked"]
-    assert [key["id"] for key in revoked] == keys.ids[number:-1]
+    assert keys.revoked(*found)[0] == keys.ids[number:-1]
 
 
 @pytest.mark.parametrize("keep, revoke", [(0, True), (1, True), (2, False), (3, False)])
@@ -341,24 +333,15 @@ def test_whether_keys_are_left_to_revoke(keys: Keys, keep: int, revoke: bool) ->
 def test_without_records_no_key_is_revoked(keys: Keys, keep: int, left: int) -> None:
     found = keys.both(None, **WITHOUT_RECORD)
     for max_age, number in (("30d", left), ("0", left + 1)):
-        plan = keys.run("plan", *found, hosts=["web1", "web2"], keep=keep, max_age=max_age)
+        plan = keys.run("plan", *found, hosts=BOTH, keep=keep, max_age=max_age)
         assert (plan["revoke"], plan["left"]) == (False, keys.ids[:number])
-
-
-@pytest.mark.parametrize(
-    "has_file, accepted, is_deployed",
-    [(True, True, True), (True, None, False), (False, None, True), (False, False, False)],
-)
-def test_a_file_must_be_accepted(keys: Keys, has_file: bool, accepted: bool | None, is_deployed: bool) -> None:
-    found = keys.confirmation("web1", keys.newest, has_file=has_file, accepted=accepted)
-    assert found.has_deployed(keys.newest) is is_deployed
 
 
 @pytest.mark.parametrize("seconds, counts", [(3600, True), (3601, False), (-3600, True), (-3601, False)])
 def test_confirmation_is_not_older_than_an_hour(seconds: float, counts: bool) -> None:
     keys = Keys()
     found = keys.confirmation("web1", None, checked_at=(EPOCH - timedelta(seconds=seconds)).isoformat())
-    assert bool(current_confirmations([found], Run("run", {}), EPOCH)) is counts
+    assert bool(confirmations.current_confirmations([found], confirmations.Run("run", {}), EPOCH)) is counts
 
 
 # Revoke
@@ -367,13 +350,8 @@ def test_confirmation_is_not_older_than_an_hour(seconds: float, counts: bool) ->
 def test_revokes_the_older_keys(keys: Keys) -> None:
     older = [dict(keys.account.keys[key_id]) for key_id in keys.ids[:2]]
     result = keys.run("revoke", *keys.both(keys.newest), key_id=keys.newest)
-    assert result == {
-        "changed": True,
-        "api_key": keys.account.keys[keys.newest],
-        "left": [],
-        "warnings": [],
-        "revoked": [{**key, "revoked": True} for key in older],
-    }
+    revoked = {"api_key": keys.account.keys[keys.newest], "revoked": [{**key, "revoked": True} for key in older]}
+    assert result == {**revoked, "changed": True, "left": [], "warnings": []}
     assert list(keys.account.keys) == [1, keys.newest]
 
 
@@ -384,17 +362,14 @@ def test_revokes_the_older_keys(keys: Keys) -> None:
         ({"checked_at": "2026-11-21T08:00:00Z"}, "did not report in this run"),
         ({"key_id": 3}, "holds key 3"),
         ({"key_id": None}, "holds another secret or none"),
-        ({"accepted": False}, "holds a secret that the service does not accept"),
-        ({"accepted": None}, "holds a secret that the service does not accept"),
-        ({"state": "deployed"}, "may still be rolled back"),
-        ({"state": "deploying"}, "may still be rolled back"),
+        *((fields, "holds a secret that the service does not accept") for fields in NOT_ACCEPTED),
+        *(({"state": state}, "may still be rolled back") for state in ("deployed", "deploying")),
     ],
 )
 def test_incomplete_confirmation_is_refused(keys: Keys, fields: dict[str, Any], problem: str) -> None:
     one, other = keys.both(keys.newest)
     error = keys.refusal("revoke", one, other._replace(**fields), key_id=keys.newest)
-    assert f"web2 {problem}." in str(error)
-    assert error.details["hosts"] == ["web2"]
+    assert (f"web2 {problem}." in str(error), error.details["hosts"]) == (True, ["web2"])
 
 
 def test_key_that_is_not_the_newest_is_refused(keys: Keys) -> None:
@@ -417,8 +392,7 @@ def test_a_key_id_is_required(keys: Keys) -> None:
 def test_keeps_the_latest_keys(keys: Keys, keep: int, kept: int) -> None:
     # Uses that the service shows late decide nothing.
     keys.account.keys[keys.ids[1]]["last_used_at"] = None
-    result = keys.run("revoke", *keys.both(keys.newest), key_id=keys.newest, keep=keep)
-    assert [key["id"] for key in result["revoked"]] == keys.ids[: 2 - kept]
+    assert keys.revoked(*keys.both(keys.newest), keep=keep)[0] == keys.ids[: 2 - kept]
 
 
 @pytest.mark.parametrize("on", ["both", "web2", "web2, unrecorded"])
@@ -428,18 +402,14 @@ def test_a_key_that_was_not_deployed_to_all_hosts_does_not_count_as_kept(keys: K
     plan = keys.run("plan", *found, keep=1)
     assert (plan["reason"], plan["revoke"], plan["left"]) == ("", False, [keys.ids[1]])
     assert f"Key {keys.ids[1]} of this name remains valid until a later rotation" in plan["warnings"][0]
-    assert keys.run("revoke", *found, key_id=keys.newest, keep=1)["revoked"] == []
+    assert keys.revoked(*found, keep=1)[0] == []
     assert list(keys.account.keys) == [1, *keys.ids]
-
     # The next rotation that is completed.
-    newest = keys.add_key()
-    found = [
-        now._replace(known_keys={**before.known_keys, **keys.known([newest])})
-        for now, before in zip(keys.both(newest), found)
-    ]
+    keys.add_key()
+    known = [{**before.known_keys, **keys.known([keys.newest])} for before in found]
+    found = [now._replace(known_keys=each) for now, each in zip(keys.both(keys.newest), known)]
     assert keys.run("plan", *found, keep=1)["left"] == []
-    result = keys.run("revoke", *found, key_id=newest, keep=1)
-    assert [key["id"] for key in result["revoked"]] == keys.ids[:2]
+    assert keys.revoked(*found, keep=1)[0] == keys.ids[:2]
 
 
 def test_each_host_keeps_its_own_keys(keys: Keys) -> None:
@@ -447,13 +417,13 @@ def test_each_host_keeps_its_own_keys(keys: Keys) -> None:
     recorded = {**keys.known(keys.ids[:1], "web1"), **keys.known(keys.ids[1:2], "web2"), **keys.known(keys.ids[2:])}
     found = keys.both(keys.newest, known_keys=recorded)
     assert keys.run("plan", *found, keep=1)["left"] == []
-    assert keys.run("revoke", *found, key_id=keys.newest, keep=1)["revoked"] == []
+    assert keys.revoked(*found, keep=1)[0] == []
 
 
 def test_a_key_that_was_not_deployed_is_revoked_if_none_is_kept(keys: Keys) -> None:
     found = keys.incomplete(keys.ids[1], "both")
     assert keys.run("plan", *found)["left"] == []
-    assert [key["id"] for key in keys.run("revoke", *found, key_id=keys.newest)["revoked"]] == keys.ids[:2]
+    assert keys.revoked(*found)[0] == keys.ids[:2]
 
 
 @pytest.mark.parametrize("shows_uses", [True, False])
@@ -464,9 +434,8 @@ def test_own_key_is_known_by_its_checksum(keys: Keys, monkeypatch: pytest.Monkey
         monkeypatch.setattr(keys.account, "use", lambda secret: None)
     result = keys.run("revoke", *found, key_id=keys.newest)
     assert (list(keys.account.keys), result["left"]) == ([1, keys.ids[0], keys.newest], [keys.ids[0]])
-    assert result["warnings"] == [
-        f"The task's own key is not revoked: key {keys.ids[0]} of this name. Switch to the newest key, then run the role again."
-    ]
+    is_own = f"The task's own key is not revoked: key {keys.ids[0]} of this name."
+    assert result["warnings"] == [f"{is_own} Switch to the newest key, then run the role again."]
 
 
 @pytest.mark.parametrize("is_used", [True, False])
@@ -477,81 +446,68 @@ def test_key_without_a_record_may_be_the_own_one(is_used: bool, has_record: bool
     own, newest = keys.add_key(is_used), keys.add_key()
     keys.authenticate_with(own)
     records: dict[str, Any] = {"has_record": has_record, "known_keys": keys.known([newest] if has_record else [])}
-    options: dict[str, Any] = {"hosts": ["web1", "web2"]}
     for max_age in ("0", "30d"):
-        plan = keys.run("plan", *keys.both(newest, **records), max_age=max_age, **options)
+        plan = keys.run("plan", *keys.both(newest, **records), max_age=max_age, hosts=BOTH)
         assert own in plan["left"] and plan["warnings"]
-    result = keys.run("revoke", *keys.both(newest, **records), key_id=newest, **options)
-    assert (result["revoked"], list(keys.account.keys)) == ([], [1, own, newest])
+    assert keys.revoked(*keys.both(newest, **records), hosts=BOTH)[0] == []
+    assert list(keys.account.keys) == [1, own, newest]
 
 
 @pytest.mark.parametrize("is_name", [False, True])
 def test_without_records_the_named_own_key_is_not_revoked(keys: Keys, is_name: bool) -> None:
     keys.account.clock.elapsed += 3600
-    keys.ids.append(keys.add_key())
-    options = {
-        "hosts": ["web1", "web2"],
-        "own_key": keys.account.keys[keys.ids[2]]["name"] if is_name else str(keys.ids[2]),
-    }
+    keys.add_key()
+    own = keys.ids[2]
+    options = {"hosts": BOTH, "own_key": keys.account.keys[own]["name"] if is_name else str(own)}
     plan = keys.run("plan", *keys.both(None, **WITHOUT_RECORD), max_age="0", **options)
     assert (plan["revoke"], plan["left"], plan["warnings"]) == (True, [], [])
     found = keys.both(keys.newest, **WITHOUT_RECORD)
-    error = keys.refusal("revoke", found[0], key_id=keys.newest, **options)
-    assert error.details["hosts"] == ["web2"]
-    result = keys.run("revoke", *found, key_id=keys.newest, **options)
-    assert ([key["id"] for key in result["revoked"]], result["left"]) == (keys.ids[:2], [keys.ids[2]])
+    assert keys.refusal("revoke", found[0], key_id=keys.newest, **options).details["hosts"] == ["web2"]
+    assert keys.revoked(*found, **options) == (keys.ids[:2], [own])
 
 
-@pytest.mark.parametrize(
-    "minutes, grace_period, is_left", [(59, 0, False), (61, 0, True), (61, 120, False), (63, 120, True)]
-)
+@pytest.mark.parametrize("minutes, grace, is_left", [(59, 0, False), (61, 0, True), (61, 120, False), (63, 120, True)])
 @pytest.mark.parametrize("own", ["deploy-20261121T100000Z", "administrator"])
-def test_without_records_a_key_that_somebody_else_uses_is_left(
-    keys: Keys, own: str, minutes: int, grace_period: int, is_left: bool
-) -> None:
+def test_a_key_that_somebody_else_uses_is_left(keys: Keys, own: str, minutes: int, grace: int, is_left: bool) -> None:
     """It was used since the key that replaced it was deployed. A run of the role uses the former key until it ends."""
     used_at = parse_timestamp(keys.account.keys[keys.ids[1]]["created_at"]) + timedelta(minutes=minutes)
     keys.account.keys[keys.ids[0]]["last_used_at"] = used_at.isoformat()
-    options: dict[str, Any] = {"hosts": ["web1", "web2"], "grace_period": grace_period, "keep": 1}
+    options: dict[str, Any] = {"hosts": BOTH, "grace_period": grace, "keep": 1}
     found = keys.both(keys.ids[2], **WITHOUT_RECORD)
     result = keys.run("revoke", *found, key_id=keys.ids[2], own_key=own, **options)
-    assert ([key["id"] for key in result["revoked"]], result["left"]) == (
-        ([], keys.ids[:1]) if is_left else (keys.ids[:1], [])
-    )
-    warnings = [
+    left, revoked = (keys.ids[:1], []) if is_left else ([], keys.ids[:1])
+    assert ([key["id"] for key in result["revoked"]], result["left"]) == (revoked, left)
+    warning = (
         f"Key {keys.ids[0]} of this name remains valid, because of a use after key {keys.ids[1]} was deployed, which may be somebody else's. "
         "Use a separate api_key_rotation_name for each store. Revoke keys that nothing uses by their ids."
-    ]
-    assert result["warnings"] == (warnings if is_left else [])
+    )
+    assert result["warnings"] == [warning] * is_left
 
 
 def test_without_records_a_key_that_was_never_used_does_not_count_as_kept(keys: Keys) -> None:
     """A run was killed before it deployed the key."""
     keys.account.keys[keys.ids[1]]["last_used_at"] = None
-    options: dict[str, Any] = {"hosts": ["web1", "web2"], "own_key": "administrator", "keep": 1}
+    options: dict[str, Any] = {"hosts": BOTH, "own_key": "administrator", "keep": 1}
     found = keys.both(keys.ids[2], **WITHOUT_RECORD)
     assert keys.run("plan", *found, max_age="0", **options)["revoke"]
-    assert keys.run("revoke", *found, key_id=keys.ids[2], **options)["revoked"] == []
+    assert keys.revoked(*found, **options)[0] == []
 
 
 def test_with_records_a_late_use_is_not_a_reason(keys: Keys) -> None:
     keys.account.clock.elapsed += 86400
     keys.account.use(keys.account.secrets[keys.ids[0]])
-    result = keys.run("revoke", *keys.both(keys.newest), key_id=keys.newest, own_key="administrator")
-    assert [key["id"] for key in result["revoked"]] == keys.ids[:2]
+    assert keys.revoked(*keys.both(keys.newest), own_key="administrator")[0] == keys.ids[:2]
 
 
 def test_own_key_that_is_named_does_not_replace_a_record(keys: Keys) -> None:
     found = keys.both(keys.newest, known_keys=keys.known(keys.ids[1:]))
-    result = keys.run("revoke", *found, key_id=keys.newest, own_key=str(keys.ids[1]))
-    assert (result["revoked"], result["left"]) == ([], [keys.ids[1]])
+    assert keys.revoked(*found, own_key=str(keys.ids[1])) == ([], [keys.ids[1]])
 
 
 @pytest.mark.parametrize("step", ["plan", "revoke"])
 def test_own_key_that_the_account_does_not_have_is_refused(keys: Keys, step: str) -> None:
-    with pytest.raises(InvalidOption) as error:
-        keys.run(step, *keys.both(keys.newest), key_id=keys.newest, own_key="999")
-    assert error.value.details["option"] == "own_key"
+    error = keys.refusal(step, *keys.both(keys.newest), key_id=keys.newest, own_key="999")
+    assert (error.kind, error.details["option"]) == ("invalid_option", "own_key")
 
 
 def test_groups_of_hosts_that_share_a_name_keep_their_own_keys(keys: Keys) -> None:
@@ -578,14 +534,13 @@ def test_new_key_that_no_host_holds_is_revoked(keys: Keys) -> None:
     assert error.details["hosts"] == ["web2"]
 
 
-@pytest.mark.parametrize("field", ["sha256", "return_sha256"])
-def test_new_key_that_a_host_holds_or_restores_stays_valid(keys: Keys, field: str) -> None:
-    one, other = keys.rolled_back()
-    keys.roll_back(one._replace(**{field: checksum(keys.account.secrets[keys.newest])}), other)
-    assert keys.newest in keys.account.keys
-
-
-@pytest.mark.parametrize("fields", [{"tasks_rolled_back": False}, {"rolled_back": None}, {"run": "another run"}])
+@pytest.mark.parametrize(
+    "fields",
+    [
+        *({"tasks_rolled_back": False}, {"rolled_back": None}, {"run": "another run"}),
+        *({field: checksum("secret-4")} for field in ("sha256", "return_sha256")),  # it holds or restores the new key
+    ],
+)
 def test_new_key_that_a_host_may_hold_stays_valid(keys: Keys, fields: dict[str, Any]) -> None:
     one, other = keys.rolled_back()
     error = keys.roll_back(one._replace(**fields), other)
@@ -618,24 +573,20 @@ def test_failed_revocation_has_the_result_so_far(keys: Keys) -> None:
 def test_rollback_of_several_hosts(keys: Keys) -> None:
     found = [one._replace(host=host) for one, host in zip(keys.rolled_back(), ("web1", "web3"))]
     found += [found[0]._replace(host="web4", rolled_back=None)]
-    error = keys.roll_back(*found, play_hosts=["web1", "web2", "web3", "web4", "web5"])
-    for text in (
-        "web2: Write the key: the disk is full. web5: The host left the play.",
-        "Rolled back: web1 and web3.",
-        f"Key {keys.newest} is still valid, because it may be in use on web2, web4 and web5.",
-    ):
-        assert text in str(error)
+    error = str(keys.roll_back(*found, play_hosts=["web1", "web2", "web3", "web4", "web5"]))
+    assert "web2: Write the key: the disk is full. web5: The host left the play. Rolled back: web1 and web3." in error
+    assert f"Key {keys.newest} is still valid, because it may be in use on web2, web4 and web5." in error
 
 
 @pytest.mark.parametrize(
     "fault, text",
     [
-        ("refused", "Key {} could not be revoked. not sent."),
-        ("error", "Key {} may still be valid, because the service did not confirm the revocation. internal error."),
+        ("refused", "could not be revoked. not sent."),
+        ("error", "may still be valid, because the service did not confirm the revocation. internal error."),
     ],
 )
 def test_rollback_that_fails(keys: Keys, fault: str, text: str) -> None:
     found = keys.rolled_back()
     keys.account.plan(None, fault)
-    assert text.format(keys.newest) in str(keys.roll_back(*found))
+    assert f"Key {keys.newest} {text}" in str(keys.roll_back(*found))
     assert keys.newest in keys.account.keys
