@@ -74,7 +74,7 @@ SERVICES = {
     INVALID_KEY: [reply(status=401)],
     "silence": [SILENCE],
     "body byte by byte": [dripping(HEADERS + b"Content-Length: 1000000\r\n\r\n[")],
-    "103 without end": [dripping(b"", INTERIM * 100, 0.001)],
+    "103 without end": [dripping(b"", INTERIM * 10, 0.01)],
     "TLS handshake byte by byte": [dripping(TLS_RECORD, b"\0")],
     "silent proxy": [SILENCE],
     "proxy: headers without end": [dripping(b"HTTP/1.1 200 OK\r\n", b"X-Filler: x\r\n")],
