@@ -34,7 +34,7 @@ def proxy(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultyP
     connect = socket.socket.connect
 
     def connecting(sock: socket.socket, address: Any) -> None:
-        if running.refuses and address == running.address:
+        if address == running.address and len(running.requests) >= running.refuse_after:
             raise ConnectionRefusedError(111, "Connection refused")
         connect(sock, address)
 
