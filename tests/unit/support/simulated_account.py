@@ -37,7 +37,7 @@ class SimulatedAccount:
         # The requests that were sent so far, each as its method, and the id for DELETE.
         self.sent: list[str] = []
         # Called before each request; returns how it fails, None if it does not.
-        self.before_request: Callable[[], str | None] | None = None
+        self.before_request: Callable[[], Any] | None = None
         # How the service changes the names of keys.
         self.stored_name: Callable[[str], str] = str
         self._client = SimulatedClient(self)
@@ -70,15 +70,13 @@ class SimulatedAccount:
                 self.use(secret)
         return added
 
-    def plan(self, *actions: Callable[[], object] | str | None) -> None:
-        """Let something happen before the next requests, or let them fail so; nothing for None."""
+    def plan(self, *actions: Callable[[], Any] | str | None) -> None:
+        """Let something happen before the next requests, or let them fail so; nothing for None. It may return how a request fails."""
         remaining = iter(actions)
 
-        def before() -> str | None:
+        def before() -> Any:
             action = next(remaining, None)
-            if callable(action):
-                action()
-            return action if isinstance(action, str) else None
+            return action() if callable(action) else action
 
         self.before_request = before
 
