@@ -27,8 +27,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._http.attempt impo
 )
 from ansible_collections.clouddb.control.plugins.module_utils._http.errors import Unreachable
 from ansible_collections.clouddb.control.plugins.module_utils._parallel import in_parallel
-from ansible_collections.clouddb.control.tests.unit.support.attempt_timeouts import time_out_when
-from ansible_collections.clouddb.control.tests.unit.support.scripted_client import Serve
+from ansible_collections.clouddb.control.tests.unit.support.scripted_client import Serve, time_out_when
 
 MAX_WAIT = 30.0  # seconds; enough for a busy machine
 
@@ -133,7 +132,7 @@ def lookup(monkeypatch: pytest.MonkeyPatch) -> Iterator[SlowLookup]:
         return getaddrinfo(*args, **kwargs)
 
     monkeypatch.setattr(socket, "getaddrinfo", look_up)
-    time_out_when(monkeypatch, lambda attempt: slow.begun.is_set())
+    time_out_when(monkeypatch, slow.begun.is_set)
     yield slow
     slow.released.set()
     wait_until(lambda: not attempts_running())

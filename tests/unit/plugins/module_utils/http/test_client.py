@@ -31,7 +31,6 @@ from ansible_collections.clouddb.control.plugins.module_utils._http.errors impor
     UnexpectedResponse,
     Unreachable,
 )
-from ansible_collections.clouddb.control.tests.unit.support.attempt_timeouts import time_out_when_hanging
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EPOCH
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import (
     API_KEY,
@@ -39,6 +38,7 @@ from ansible_collections.clouddb.control.tests.unit.support.scripted_client impo
     Scripted,
     Serve,
     each_method,
+    time_out_when_hanging,
 )
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import (
     CUT_OFF,
