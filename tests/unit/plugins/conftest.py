@@ -59,7 +59,7 @@ def seed() -> dict[str, Any]:
 @pytest.fixture
 def sandbox(seed: dict[str, Any]) -> Iterator[Sandbox]:
     # The sandbox needs a later Python than the oldest one of targets, where the tests of module_utils run.
-    from ansible_collections.clouddb.control.tests.unit.support.sandbox_in_process import sandbox_in_process
+    from ansible_collections.clouddb.control.tests.unit.support.sandbox import sandbox_in_process
 
     with sandbox_in_process(**seed) as running:
         yield running
