@@ -47,6 +47,16 @@ class Run:
         # By step and host.
         self.confirmations: dict[str, dict[str, dict[str, Any]]] = {"inspect": {}, "commit": {}, "roll_back": {}}
 
+    @property
+    def key_id(self) -> int | None:
+        """The key that the run has created, or that is in use."""
+        return self.created[0] if self.created else (self.plan.get("api_key") or {}).get("id")
+
+    @property
+    def new_key(self) -> dict[str, Any]:
+        """The options about the key that the run has created."""
+        return {"hosts": self.plan["hosts"], "key": self.created[1]} if self.created else {}
+
 
 class Rotations(RuleBasedStateMachine):
     """Hosts with files, an account, and up to three runs at once."""
@@ -124,12 +134,6 @@ class Rotations(RuleBasedStateMachine):
         except ClouddbError:
             return {}
 
-    def new_key(self, run: Run) -> dict[str, Any]:
-        """The options about the key that the run has created."""
-        if not run.created:
-            return {}
-        return {"hosts": run.plan["hosts"], "key": run.created[1]}
-
     @initialize(is_rotated=st.booleans(), steps=st.integers(0, 8))
     def rotate_once(self, is_rotated: bool, steps: int) -> None:
         """Rotate the key, then begin a second run, which is killed after some steps."""
@@ -193,18 +197,16 @@ class Rotations(RuleBasedStateMachine):
 
     @rule_of_a_run(host=hosts)
     def commit(self, run: Run, host: str) -> None:
-        key_id = run.created[0] if run.created else (run.plan.get("api_key") or {}).get("id")
-        if key_id is not None:
-            self.deployment(run, host, "commit", key_id=key_id, key=run.created and run.created[1])
+        if run.key_id is not None:
+            self.deployment(run, host, "commit", key_id=run.key_id, key=run.created and run.created[1])
 
     @rule_of_a_run(keep=st.integers(0, 4))
     def revoke(self, run: Run, keep: int) -> None:
-        key_id = run.created[0] if run.created else (run.plan.get("api_key") or {}).get("id")
-        if key_id is not None:
+        if run.key_id is not None:
             active = {secret for secret in self.account.secrets.values() if self.account.is_active(secret)}
-            self.rotation(run, "revoke", **self.new_key(run), key_id=key_id, keep=keep)
+            self.rotation(run, "revoke", **run.new_key, key_id=run.key_id, keep=keep)
             for host in HOSTS if keep else ():
-                older = [secret for secret in self.held[host] if secret != self.account.secrets[key_id]]
+                older = [secret for secret in self.held[host] if secret != self.account.secrets[run.key_id]]
                 confirmed = [number for number, secret in enumerate(older) if secret in self.confirmed[host]]
                 # All later ones are kept as well.
                 kept = older[confirmed[-keep] if len(confirmed) >= keep else 0 :]
@@ -220,7 +222,7 @@ class Rotations(RuleBasedStateMachine):
     @rule_of_a_run()
     def revoke_the_new_key(self, run: Run) -> None:
         if run.created:
-            self.rotation(run, "roll_back", **self.new_key(run), key_id=run.created[0])
+            self.rotation(run, "roll_back", **run.new_key, key_id=run.created[0])
 
     # What else happens
 
