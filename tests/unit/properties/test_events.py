@@ -20,13 +20,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from ansible_collections.clouddb.control.plugins.module_utils._http.errors import (
-    NotFound,
-    RequestFailed,
-    StatusError,
-    UnexpectedResponse,
-    Unreachable,
-)
+from ansible_collections.clouddb.control.plugins.module_utils._http import errors
 from ansible_collections.clouddb.control.plugins.module_utils._http.message import Request
 from ansible_collections.clouddb.control.plugins.module_utils._operations.status import FAILED, SUCCEEDED
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.checkpoint import Checkpoint
@@ -71,14 +65,14 @@ faults = st.builds(
 )
 
 
-def error_of(fault: str, path: str) -> RequestFailed:
+def error_of(fault: str, path: str) -> errors.RequestFailed:
     request = Request("GET", path, "request")
     if fault == "cut off":
-        return Unreachable("It failed.", request, 1, may_have_acted=True, transient=True)
+        return errors.Unreachable("It failed.", request, 1, may_have_acted=True, transient=True)
     if fault == "not JSON":
-        return UnexpectedResponse("It is HTML.", request, 1)
+        return errors.UnexpectedResponse("It is HTML.", request, 1)
     status = int(fault.split()[0])
-    error = (NotFound if status == 404 else StatusError)("It failed.", request, 1, status)
+    error = (errors.NotFound if status == 404 else errors.StatusError)("It failed.", request, 1, status)
     error.retry_after = 55.0 if "Retry-After" in fault else None
     return error
 
@@ -146,7 +140,7 @@ class Events(RuleBasedStateMachine):
         page = functools.partial(self.page, SimulatedOperations._page)
         with mock.patch.object(Checkpoint, "save_now", save_now), mock.patch.object(self.account, "_page", page):
             # The first list of a run may be rejected.
-            with suppress(RequestFailed):
+            with suppress(errors.RequestFailed):
                 follow(self.account, seconds, self, state_file=str(self.state_file))
 
     @initialize(projects=st.integers(1, 4), timeline=timelines)

@@ -9,14 +9,9 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
+from ansible_collections.clouddb.control.plugins.module_utils._http import errors
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client, path_of
 from ansible_collections.clouddb.control.plugins.module_utils._http.connection import Connection
-from ansible_collections.clouddb.control.plugins.module_utils._http.errors import (
-    NotFound,
-    StatusError,
-    Unauthorized,
-    Unreachable,
-)
 from ansible_collections.clouddb.control.plugins.module_utils._http.message import Request
 from ansible_collections.clouddb.control.plugins.module_utils._http.response import Response
 from ansible_collections.clouddb.control.plugins.module_utils._secrets import Masker
@@ -95,7 +90,7 @@ class SimulatedAccount:
             if self.secrets[key_id] == secret:
                 key["last_used_at"] = self.now()
                 return
-        raise Unauthorized("unauthorized", Request("GET", "/api_keys", "request"), 1, 401)
+        raise errors.Unauthorized("unauthorized", Request("GET", "/api_keys", "request"), 1, 401)
 
     def now(self) -> str:
         return (EPOCH + timedelta(seconds=self.clock.elapsed)).isoformat()
@@ -129,9 +124,9 @@ class SimulatedClient(Client):
         self.account.sent.append(" ".join([method, *map(str, segments[1:])]))
         fault = self.account.before_request() if self.account.before_request else None
         if fault == "refused":
-            raise Unreachable("not sent", *sent, may_have_acted=False, transient=True)
+            raise errors.Unreachable("not sent", *sent, may_have_acted=False, transient=True)
         if fault == "error":
-            raise StatusError("internal error", *sent, 500)
+            raise errors.StatusError("internal error", *sent, 500)
         self.account.use(self.connection.api_key)
         json: Any
         if method == "GET":
@@ -142,7 +137,7 @@ class SimulatedClient(Client):
         elif key := self.account.keys.pop(int(segments[1]), None):
             json = {**key, "revoked": True}
         else:
-            raise NotFound("not found", *sent, 404)
+            raise errors.NotFound("not found", *sent, 404)
         if fault == "lost":
-            raise Unreachable("response lost", *sent, may_have_acted=True, transient=True)
+            raise errors.Unreachable("response lost", *sent, may_have_acted=True, transient=True)
         return Response(json, *sent)

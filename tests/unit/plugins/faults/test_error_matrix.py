@@ -22,11 +22,7 @@ from ansible.inventory.data import InventoryData
 from ansible.parsing.dataloader import DataLoader
 from ansible.plugins.loader import inventory_loader
 
-from ansible_collections.clouddb.control.plugins.module_utils._http.backoff import (
-    MAX_BACKOFF,
-    MAX_RETRY_AFTER,
-    SPREAD_AT_RATE_LIMIT,
-)
+from ansible_collections.clouddb.control.plugins.module_utils._http import backoff
 from ansible_collections.clouddb.control.plugins.modules import (
     api_key,
     api_key_info,
@@ -39,12 +35,7 @@ from ansible_collections.clouddb.control.plugins.modules import (
 from ansible_collections.clouddb.control.tests.unit.plugins.faults import matrix
 from ansible_collections.clouddb.control.tests.unit.plugins.faults.faulty_proxy import ERRORS, NEVER, FaultyProxy
 from ansible_collections.clouddb.control.tests.unit.plugins.faults.matrix import MATRIX, RETRY_AFTER, Expected, Row
-from ansible_collections.clouddb.control.tests.unit.support.each_module import (
-    CHANGES,
-    EACH_MODULE,
-    name_of,
-    of_every_module,
-)
+from ansible_collections.clouddb.control.tests.unit.support import each_module
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
 from ansible_collections.clouddb.control.tests.unit.support.module_main import Outcome, run_main
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
@@ -171,12 +162,12 @@ def test_outcome_of_each_error_matches_the_matrix(
             assert_cell(Cell(sandbox, proxy, clock, error, column), is_permanent)
 
 
-@of_every_module
+@each_module.of_every_module
 def test_the_first_request_of_every_module_is_a_read_of_the_matrix(
     sandbox: Sandbox, proxy: FaultyProxy, clock: FakeClock, is_soak: bool, module: ModuleType, options: dict[str, Any]
 ) -> None:
-    number = list(dict(EACH_MODULE)).index(module)
-    is_check = name_of(module) in CHANGES
+    number = list(dict(each_module.EACH_MODULE)).index(module)
+    is_check = each_module.name_of(module) in each_module.CHANGES
     column = Column("reads", lambda connection, _name: run_main(module, {**connection, **options}, is_check))
     for error, row in some(MATRIX.items(), number, STRIDE_OF_MODULES, is_soak):
         expected = row.first_poll if module is operation_wait else row.reads
@@ -250,15 +241,15 @@ def assert_attempts(cell: Cell, outcome: Outcome, expected: Expected) -> None:
 
 def assert_retry_after_is_honored(cell: Cell) -> None:
     status, _comma, how = cell.error.partition(", Retry-After ")
-    spread = SPREAD_AT_RATE_LIMIT if status == "429" else 0
+    spread = backoff.SPREAD_AT_RATE_LIMIT if status == "429" else 0
     pause = cell.pauses[cell.column.skip]
     if how in ("in seconds", "of 100 years"):
         # A wait sleeps until the next poll is due, so the time since the response is not slept again.
-        assert -0.5 < pause - min(int(RETRY_AFTER[how]), MAX_RETRY_AFTER) <= spread
+        assert -0.5 < pause - min(int(RETRY_AFTER[how]), backoff.MAX_RETRY_AFTER) <= spread
     elif how == "as a date":
         assert 29.5 < pause <= 30 + spread
     else:
-        assert 0 <= pause <= MAX_BACKOFF
+        assert 0 <= pause <= backoff.MAX_BACKOFF
 
 
 def assert_project_is_as_reported(sandbox: Sandbox, outcome: Outcome, name: str, error: str) -> None:
