@@ -63,7 +63,7 @@ class Application:
         self._run = run
 
     def call(self, method: str, target: str, key: str, body: Any = None, **headers: str) -> Answer:
-        """The response to a request with this key and JSON body. Raises ConnectionError if a fault closes the connection."""
+        """As C(send), with this key and JSON body."""
         headers = {"authorization": f"Bearer {key}", "content-type": "application/json", **headers}
         fields = [(name.encode(), value.encode()) for name, value in headers.items()]
         return self.send(method, target, fields, b"" if body is None else json.dumps(body).encode())
@@ -97,10 +97,7 @@ class Application:
 
 
 class Sandbox:
-    """Client of a running sandbox, independent of the code under test: C(api) for the API, C(control) for control endpoints.
-
-    It calls the application without HTTP.
-    """
+    """Client of the API and the control endpoints of a sandbox, without HTTP and without the code under test."""
 
     def __init__(self, base_url: str, application: Application):
         self.base_url = base_url
