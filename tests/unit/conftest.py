@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import gc
+import os
 from contextlib import suppress
 
 import pytest
@@ -29,6 +30,8 @@ settings.register_profile("soak", settings.get_profile("quick"), max_examples=10
 
 def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile(config.getoption("--hypothesis-profile") or "quick")
+    # What tests write need not survive a crash of the machine, and this would take most of the time of tests that write a lot.
+    os.fsync = lambda _descriptor: None
     config.addinivalue_line("markers", "soak: takes long, and runs with --hypothesis-profile=soak only")
 
 

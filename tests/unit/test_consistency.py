@@ -10,18 +10,16 @@ import importlib
 import inspect
 import json
 import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, get_args
-from unittest import mock
 
 import pytest
 import yaml
-from ansible.module_utils.basic import AnsibleModule
-from ansible.plugins.loader import fragment_loader
 from ansible.release import __version__ as ansible_version
-from ansible.utils.plugin_docs import get_docstring
 
 from ansible_collections.clouddb.control.plugins.doc_fragments import connection as connection_fragment
+from ansible_collections.clouddb.control.plugins.doc_fragments.attributes import ModuleDocFragment
 from ansible_collections.clouddb.control.plugins.module_utils._errors import FailureKind
 from ansible_collections.clouddb.control.plugins.module_utils._http.connection import CONNECTION_OPTIONS
 from ansible_collections.clouddb.control.plugins.module_utils._http.session import COLLECTION_VERSION
@@ -29,24 +27,16 @@ from ansible_collections.clouddb.control.plugins.module_utils._module import MAY
 from ansible_collections.clouddb.control.plugins.module_utils._resources import kinds
 from ansible_collections.clouddb.control.tests.tools.supported import ANSIBLE_CORE, OLDEST_LIBRARIES, TARGET_PYTHON
 from ansible_collections.clouddb.control.tests.unit.support.each_module import EACH_MODULE, name_of
-from ansible_collections.clouddb.control.tests.unit.support.return_values import OF_FAILURES
+from ansible_collections.clouddb.control.tests.unit.support.module_main import arguments_of
+from ansible_collections.clouddb.control.tests.unit.support.return_values import OF_FAILURES, return_values
 
 ROOT = Path(__file__).parents[2]
+PLUGINS = ROOT / "plugins"
 COLLECTION = "ansible_collections.clouddb.control"
-MODULES = sorted(path.stem for path in (ROOT / "plugins" / "modules").glob("[!_]*.py"))
+MODULES = sorted(path.stem for path in (PLUGINS / "modules").glob("[!_]*.py"))
 # Only the role uses these. They have tests of their own.
 ROTATION_MODULES = {"api_key_deployment", "api_key_rotation"}
 OLDEST_REQUESTS = re.escape(OLDEST_LIBRARIES[0].removeprefix("requests==").rpartition(".")[0])
-# Files with links to the repository and to the site, and the sources of the site's pages
-WITH_LINKS = [
-    "*.md",
-    "docs/**/*.rst",
-    "roles/*/*.md",
-    "examples/**/*.md",
-    "extensions/*/*.md",
-    "plugins/**/*.py",
-    "playbooks/*.yml",
-]
 LINK = re.compile(
     r"https://(?:github\.com/clouddb/ansible-control/(?:blob|tree)/main|clouddb\.github\.io/ansible-control(?:/stable)?)/([^\s)>`\"'#]*)"
 )
@@ -68,35 +58,31 @@ def module(name: str) -> Any:
     return importlib.import_module(f"{COLLECTION}.plugins.modules.{name}")
 
 
-def module_arguments(name: str) -> dict[str, Any]:
+def module_arguments(name: str) -> Mapping[str, Any]:
     """The arguments that AnsibleModule gets from the module and its base class."""
-    with mock.patch.object(AnsibleModule, "__init__", side_effect=SystemExit) as init, pytest.raises(SystemExit):
-        module(name).main()
-    return dict(init.call_args.kwargs)
+    return arguments_of(module(name))
 
 
-def attributes(name: str) -> dict[str, Any]:
-    """The attributes in the module's documentation and its fragments."""
-    path = str(ROOT / "plugins" / "modules" / f"{name}.py")
-    documented, *_others = get_docstring(path, fragment_loader, collection_name="clouddb.control", plugin_type="module")
-    return dict(documented["attributes"])
+@functools.cache
+def documentation(name: str) -> dict[str, Any]:
+    return dict(yaml.safe_load(module(name).DOCUMENTATION))
 
 
-def env_of(option: dict[str, Any]) -> list[str]:
-    """The environment variables that an option of an argument spec falls back to."""
-    names = option.get("fallback", (None, []))[1]
-    assert isinstance(names, list)
-    return names
+def texts() -> Iterator[tuple[Path, str]]:
+    """The files that users read, or that refer to what they read."""
+    folders = ("docs", "examples", "extensions", "playbooks", "plugins", "roles")
+    for path in (*ROOT.glob("*.md"), *(path for folder in folders for path in (ROOT / folder).rglob("*.*"))):
+        if path.suffix in (".md", ".py", ".rst", ".yml"):
+            yield path, path.read_text(encoding="utf-8")
 
 
 # Options
 
 
-@pytest.mark.parametrize("name", sorted(path.stem for path in (ROOT / "plugins" / "filter").glob("*.py")))
+@pytest.mark.parametrize("name", sorted(path.stem for path in (PLUGINS / "filter").glob("*.py")))
 def test_documentation_matches_the_parameters_of_a_filter(name: str) -> None:
     file = importlib.import_module(f"{COLLECTION}.plugins.filter.{name}")
-    documented = yaml.safe_load(file.DOCUMENTATION)
-    options = documented["options"]
+    options = yaml.safe_load(file.DOCUMENTATION)["options"]
     [function] = file.FilterModule().filters().values()
     parameters = list(inspect.signature(function).parameters.values())
     assert [parameter.name for parameter in parameters[1:]] == [option for option in options if option != "_input"]
@@ -114,18 +100,17 @@ def test_doc_fragment_matches_the_connection_options(part: str) -> None:
     assert ("module_defaults" in text) == (part == "DOCUMENTATION")
     for name, option in CONNECTION_OPTIONS.items():
         described = " ".join(documented[name]["description"])
+        # The environment variables that it falls back to.
+        variables = option.get("fallback", (None, []))[1]
         for field in ("type", "default"):
             assert documented[name].get(field) == option.get(field), f"{field} of {name}"
         # Ansible's message about a required option would not name the environment variable.
         assert not documented[name].get("required") and not option.get("required")
-        assert ("One of them is required." in described) == bool(env_of(option))
-        assert re.findall(r"If not set, the environment variable E\((\w+)\) of the machine", described) == env_of(
-            option
-        )
+        assert ("One of them is required." in described) == bool(variables)
+        assert re.findall(r"If not set, the environment variable E\((\w+)\) of the machine", described) == variables
         # Modules read the environment as their argument spec says, other plugins as their documentation says.
-        assert [variable["name"] for variable in documented[name].get("env", [])] == (
-            env_of(option) if part == "PLUGIN" else []
-        )
+        named = [variable["name"] for variable in documented[name].get("env", [])]
+        assert named == (variables if part == "PLUGIN" else [])
 
 
 def test_tests_of_every_module_have_every_module() -> None:
@@ -139,10 +124,6 @@ def test_every_module_has_an_integration_target() -> None:
     assert {*MODULES} <= aliases | {folder.name for folder in targets.iterdir()}
 
 
-def test_api_key_is_no_log() -> None:
-    assert [name for name, option in CONNECTION_OPTIONS.items() if option.get("no_log")] == ["api_key"]
-
-
 # Metadata
 
 
@@ -150,10 +131,8 @@ def test_api_key_is_no_log() -> None:
 def test_modules_of_the_rotation_are_internal_everywhere(name: str) -> None:
     """In C(ansible-doc), in the list of its modules, in the action group and on the site."""
     is_internal = name in ROTATION_MODULES
-    described = yaml.safe_load(module(name).DOCUMENTATION)
-    _public, _comment, internal = (
-        (ROOT / "meta/runtime.yml").read_text().partition("  wait:")[0].partition("# Internal")
-    )
+    described = documentation(name)
+    internal = (ROOT / "meta/runtime.yml").read_text().partition("  wait:")[0].partition("# Internal")[2]
     pages = re.search(r"^INTERNAL = (.+)$", (ROOT / "docs/site/build.py").read_text(), re.MULTILINE)
     assert pages
     assert [
@@ -164,21 +143,15 @@ def test_modules_of_the_rotation_are_internal_everywhere(name: str) -> None:
     ] == [is_internal] * 4
 
 
-def test_action_group_has_every_module() -> None:
-    assert sorted(read_yaml("meta/runtime.yml")["action_groups"]["all"]) == MODULES
-
-
-def test_wait_group_has_every_module_that_waits() -> None:
-    waiting = [name for name in MODULES if "progress" in module_arguments(name)["argument_spec"]]
-    assert sorted(read_yaml("meta/runtime.yml")["action_groups"]["wait"]) == waiting
-
-
-@pytest.mark.parametrize(("group", "options"), [("project", {"project"}), ("branch", {"project", "branch"})])
+@pytest.mark.parametrize(
+    ("group", "options"),
+    [("all", set()), ("wait", {"progress"}), ("project", {"project"}), ("branch", {"project", "branch"})],
+)
 def test_a_group_has_every_module_that_takes_its_options(group: str, options: set[str]) -> None:
     """Other modules would refuse them, and fail."""
     taking = [name for name in MODULES if options <= module_arguments(name)["argument_spec"].keys()]
     assert sorted(read_yaml("meta/runtime.yml")["action_groups"][group]) == taking
-    assert ROTATION_MODULES.isdisjoint(taking)
+    assert group == "all" or ROTATION_MODULES.isdisjoint(taking)
 
 
 def test_an_option_with_an_id_may_lack_a_value_in_check_mode() -> None:
@@ -193,7 +166,7 @@ def test_an_option_with_an_id_may_lack_a_value_in_check_mode() -> None:
 @each_module
 def test_modules_with_progress_have_its_action_plugin(name: str) -> None:
     """A redirect in meta/runtime.yml would not do: ansible-lint would propose the name of another module."""
-    path = ROOT / "plugins" / "action" / f"{name}.py"
+    path = PLUGINS / "action" / f"{name}.py"
     shows_progress = path.exists() and "ProgressAction" in path.read_text(encoding="utf-8")
     assert shows_progress == ("progress" in module_arguments(name)["argument_spec"])
 
@@ -207,7 +180,7 @@ def test_module_is_recognized_by_mitogen_and_names_the_python_it_needs(name: str
     )
     assert first and first[1] in ("_module", "_file_module")
     for file in ("_errors", "_module", first[1]):
-        source += (ROOT / "plugins" / "module_utils" / f"{file}.py").read_text(encoding="utf-8")
+        source += (PLUGINS / "module_utils" / f"{file}.py").read_text(encoding="utf-8")
     assert "__future__" not in source
     ast.parse(source, feature_version=(3, 6))
 
@@ -226,13 +199,15 @@ def test_return_values_are_no_methods_of_dictionaries(name: str) -> None:
     def names(documented: dict[str, Any]) -> set[str]:
         return {*documented}.union(*(names(value.get("contains", {})) for value in documented.values()))
 
-    assert names(yaml.safe_load(module(name).RETURN)) & {*dir(dict)} == set()
+    assert names(return_values(module(name))) & {*dir(dict)} == set()
 
 
 @each_module
 def test_every_module_documents_its_attributes(name: str) -> None:
-    assert {"check_mode", "diff_mode", "platform", "action_group"} <= set(attributes(name))
-    assert attributes(name)["action_group"]["membership"] == ["clouddb.control.all"]
+    fragments, own = documentation(name)["extends_documentation_fragment"], documentation(name).get("attributes", {})
+    shared = {*re.findall(r"clouddb\.control\.attributes\b\.?(\w*)", " ".join(fragments))}
+    assert "" in shared and (shared & {"changes", "info"} or {"check_mode", "diff_mode"} <= own.keys())
+    assert "membership:\n      - clouddb.control.all\n" in ModuleDocFragment.DOCUMENTATION
 
 
 def test_version_in_the_user_agent_matches_galaxy_yml() -> None:
@@ -319,12 +294,8 @@ def test_a_release_is_built_after_the_tests_of_a_pull_request() -> None:
 
 def test_workflows_name_the_commits_of_actions() -> None:
     """The owner of an action can move its tags."""
-    lines = [
-        line.strip()
-        for path in (ROOT / ".github" / "workflows").glob("*.yml")
-        for line in path.read_text(encoding="utf-8").splitlines()
-        if "uses:" in line and "./.github" not in line
-    ]
+    workflows = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / ".github" / "workflows").glob("*.yml"))
+    lines = [line for line in workflows.splitlines() if "uses:" in line and "./.github" not in line]
     assert len(lines) > 5
     assert [line for line in lines if not re.search(r"@[0-9a-f]{40}  # v[\d.]+$", line)] == []
 
@@ -335,23 +306,14 @@ def test_site_lists_every_guide() -> None:
 
 
 def test_architecture_names_files_that_exist() -> None:
-    named = re.findall(
-        r"``[\w/]*?(\w+\.py)``", (ROOT / "docs/docsite/rst/architecture.rst").read_text(encoding="utf-8")
-    )
-    assert (
-        set(named) - {path.name for folder in ("plugins", "extensions") for path in (ROOT / folder).rglob("*.py")}
-        == set()
-    )
+    text = (ROOT / "docs/docsite/rst/architecture.rst").read_text(encoding="utf-8")
+    existing = {path.name for folder in ("plugins", "extensions") for path in (ROOT / folder).rglob("*.py")}
+    assert set(re.findall(r"``[\w/]*?(\w+\.py)``", text)) - existing == set()
 
 
 def test_links_to_the_repository_and_the_site_have_targets() -> None:
     """Sphinx checks only the links between the pages of the site."""
-    targets = {
-        target
-        for pattern in WITH_LINKS
-        for path in ROOT.glob(pattern)
-        for target in LINK.findall(path.read_text(encoding="utf-8"))
-    }
+    targets = {target for _path, text in texts() for target in LINK.findall(text)}
     for page, source in SOURCES_OF_PAGES.items():
         targets = {re.sub(f"^{page}$", source, target) for target in targets}
     assert {target for target in targets if not (ROOT / target).exists()} == set()
@@ -359,17 +321,8 @@ def test_links_to_the_repository_and_the_site_have_targets() -> None:
 
 def test_labels_of_loops_hold_no_text_of_others() -> None:
     """Ansible prints labels as they are, with the escape sequences of a name."""
-    files = [
-        path
-        for folder in ("playbooks", "examples", "docs", "roles", "plugins")
-        for path in (ROOT / folder).rglob("*")
-        if path.suffix in (".yml", ".rst", ".md", ".py")
-    ]
-    labels = [
-        (path.name, label)
-        for path in files
-        for label in re.findall(r"\blabel: (.*\{\{.*)", path.read_text(encoding="utf-8"))
-    ]
+    read = [(path.name, text) for path, text in texts() if ROOT / "extensions" not in path.parents]
+    labels = [(name, label) for name, text in read for label in re.findall(r"\blabel: (.*\{\{.*)", text)]
     assert len(labels) > 5
     allowed = r"item\.(item\.)?(id|total|secret_name)"
     assert [entry for entry in labels if not re.fullmatch(rf'"\{{\{{ (?:{allowed}) \}}\}}[ a-z]*"', entry[1])] == []
@@ -378,9 +331,8 @@ def test_labels_of_loops_hold_no_text_of_others() -> None:
 def test_readme_has_the_sections_that_collections_must_have() -> None:
     """Those of Ansible's inclusion and certification requirements."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    required = {"Requirements", "Installation", "Use cases", "Testing", "Communication", "Support", "License"}
-    required |= {"Release notes"}
-    assert required - set(re.findall(r"^## (.+)$", text, re.MULTILINE)) == set()
+    required = {"Communication", "Installation", "License", "Release notes", "Requirements", "Support", "Testing"}
+    assert {*required, "Use cases"} - set(re.findall(r"^## (.+)$", text, re.MULTILINE)) == set()
     assert "https://forum.ansible.com/" in text and "Create issue" in text
 
 
@@ -395,7 +347,6 @@ def test_readme_lists_the_plugins_and_roles() -> None:
 # The direction of dependency: modules and plugins, domain logic, client, requests
 
 
-PLUGINS = ROOT / "plugins"
 SHARED = {"_bare_key", "_clock", "_errors", "_files", "_options", "_patterns", "_secrets", "_timestamps", "_untrusted"}
 HTTP = {"_http", "_parallel"}
 DOMAIN = {"_addresses", "_keys", "_lists", "_operations", "_policy", "_projects", "_resources", "_rotation"}

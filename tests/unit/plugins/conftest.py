@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import ssl
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -12,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ansible_collections.clouddb.control.tests.unit.support.environment import clear_environment
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
 from ansible_collections.clouddb.control.tests.unit.support.progress import Progress, progress_pipe
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import Scripted, Serve, scripted
@@ -22,9 +23,14 @@ if TYPE_CHECKING:
     from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
 
-@pytest.fixture(autouse=True)
-def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    clear_environment(monkeypatch)
+@pytest.fixture(scope="session", autouse=True)
+def plain_environment() -> Iterator[None]:
+    """Remove this machine's settings for proxies, certificates and the service."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        for name in list(os.environ):
+            if re.search(r"(?i)_proxy$|^CLOUDDB_|^(REQUESTS|CURL)_CA_BUNDLE$|^NETRC$", name):
+                monkeypatch.delenv(name)
+        yield
 
 
 @pytest.fixture
@@ -53,7 +59,7 @@ def seed() -> dict[str, Any]:
 @pytest.fixture
 def sandbox(seed: dict[str, Any]) -> Iterator[Sandbox]:
     # The sandbox needs a later Python than the oldest one of targets, where the tests of module_utils run.
-    from ansible_collections.clouddb.control.tests.unit.support.sandbox_in_process import sandbox_in_process
+    from ansible_collections.clouddb.control.tests.unit.support.sandbox import sandbox_in_process
 
     with sandbox_in_process(**seed) as running:
         yield running

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,28 +33,25 @@ FILES = (*HOSTS, None)
 MAX_REQUESTS = 12
 
 faults = st.lists(st.sampled_from([None, None, None, *FAULTS]), max_size=MAX_REQUESTS)
-regenerate = st.sampled_from(["never", "if_lost", "always"])
 
 
-class Other(NamedTuple):
-    """A task that runs from start to end before the request with this number of another task."""
+class Task(NamedTuple):
+    """The options of a task, which writes the secret to the file of this name."""
 
-    position: int
     state: str
     file: str | None
     regenerate: str
 
 
-others = st.lists(
-    st.builds(
-        Other,
-        st.integers(0, MAX_REQUESTS - 1),
-        st.sampled_from(["present", "absent"]),
-        st.sampled_from(FILES),
-        regenerate,
-    ),
-    max_size=2,
+tasks = st.builds(
+    Task,
+    st.sampled_from(["present", "present", "absent"]),
+    st.sampled_from(FILES),
+    st.sampled_from(["never", "if_lost", "always"]),
 )
+# Tasks that run from start to end before the request with this number of another task.
+Others = list[tuple[int, Task]]
+others = st.lists(st.tuples(st.integers(0, MAX_REQUESTS - 1), tasks), max_size=2)
 
 
 class Tasks(RuleBasedStateMachine):
@@ -78,98 +76,79 @@ class Tasks(RuleBasedStateMachine):
         """The ids of the keys with the name."""
         return [key_id for key_id, key in self.account.keys.items() if key["name"] == NAME]
 
-    def path(self, file: str) -> Path:
-        return self.folder / file / "deploy.key"
+    def path(self, file: str | None) -> Path:
+        return self.folder / str(file) / "deploy.key"
 
-    def secret_in(self, file: str) -> str | None:
-        path = self.path(file)
-        return path.read_text(encoding="utf-8") if path.exists() else None
+    def secret_in(self, file: str | None) -> str | None:
+        return self.path(file).read_text(encoding="utf-8") if file and self.path(file).exists() else None
 
     def holds_valid_secret(self, file: str | None) -> bool:
-        return file is not None and self.account.is_active(self.secret_in(file))
+        return self.account.is_active(self.secret_in(file))
 
     def holds_foreign_secret(self, file: str | None) -> bool:
         """Whether the file surely holds the secret of a key with another name: no key has the name."""
-        return file is not None and not self.active() and self.secret_in(file) == self.foreign_secret
+        return not self.active() and self.secret_in(file) == self.foreign_secret
 
     def own_secret(self) -> str:
         """What tasks authenticate with: the key that they replace or revoke, if its secret is known."""
         own = self.secret_in("web1")
         return own if own and self.account.is_active(own) else ADMIN_SECRET
 
-    def run(self, state: str, file: str | None, when_exists: str) -> dict[str, Any]:
+    def run(self, task: Task) -> dict[str, Any]:
         """The result of a task, which has C(msg) if it failed; remembers which keys it has reported."""
-        if file is None and when_exists == "if_lost":
-            when_exists = "never"
+        has_file = task.file and task.state == "present"
         params = {
-            "state": state,
+            "state": task.state,
             "name": NAME,
             "id": None,
-            "dest": str(self.path(file)) if file and state == "present" else None,
-            "regenerate": when_exists,
+            "dest": str(self.path(task.file)) if has_file else None,
+            "regenerate": "never" if (task.file, task.regenerate) == (None, "if_lost") else task.regenerate,
             "allow_multiple": True,
         }
         before = set(self.active())
-        secret = self.own_secret()
         try:
-            result = api_key.run(params, self.account.client(secret), False, lambda path: False)
+            result = api_key.run(params, self.account.client(self.own_secret()), False, lambda path: False)
         except ClouddbError as error:
             result = error.as_result()
         if result.get("api_key"):
             self.reported.add(result["api_key"]["id"])
-        failure = result.get("failure", {})
-        self.reported.update(failure.get("key_ids", []))
+        self.reported.update(result.get("failure", {}).get("key_ids", []))
         if "keys could not be listed" in result.get("msg", ""):
             # The message says how to find the key whose id is not known.
             self.reported.update(set(self.active()) - before)
         return result
 
-    def run_disturbed(
-        self, state: str, file: str | None, when_exists: str, planned: list[str | None], during: list[Other]
-    ) -> dict[str, Any]:
+    def run_disturbed(self, task: Task, planned: list[str | None], during: Others) -> dict[str, Any]:
         """The result of a task with faults in its requests, during which other tasks run."""
-        number = -1
 
-        def before_request() -> str | None:
-            nonlocal number
-            number += 1
-            current = number
-            for other in during:
+        def disturb(number: int) -> str | None:
+            before, self.account.before_request = self.account.before_request, None
+            for position, other in during:
                 # Tasks that share a file run one after the other.
-                if other.position == current and (file is None or other.file != file):
-                    self.account.before_request = None
-                    self.run(other.state, other.file, other.regenerate)
-                    self.account.before_request = before_request
-            return planned[current] if current < len(planned) else None
+                if position == number and (task.file is None or other.file != task.file):
+                    self.run(other)
+            self.account.before_request = before
+            return planned[number] if number < len(planned) else None
 
-        self.account.before_request = before_request
+        self.account.plan(*(partial(disturb, number) for number in range(MAX_REQUESTS)))
         try:
-            return self.run(state, file, when_exists)
+            return self.run(task)
         finally:
-            self.account.before_request = None
+            self.account.plan()
 
-    @rule(
-        state=st.sampled_from(["present", "present", "absent"]),
-        file=st.sampled_from(FILES),
-        when_exists=regenerate,
-        planned=faults,
-    )
-    def run_with_faults(self, state: str, file: str | None, when_exists: str, planned: list[str | None]) -> None:
-        before = self.active()
-        content = self.secret_in(file) if file else None
+    @rule(task=tasks, planned=faults)
+    def run_with_faults(self, task: Task, planned: list[str | None]) -> None:
+        file, before, own = task.file, self.active(), self.own_secret()
+        content = self.secret_in(file)
         was_valid, was_foreign = self.holds_valid_secret(file), self.holds_foreign_secret(file)
-        own = self.own_secret()
-        result = self.run_disturbed(state, file, when_exists, planned, [])
-        if state == "present":
+        result = self.run_disturbed(task, planned, [])
+        if task.state == "present":
             if was_foreign:
                 assert "msg" in result and self.secret_in(file) == self.foreign_secret
             elif "msg" not in result:
                 assert self.active()
-                if file:
-                    assert self.holds_valid_secret(file)
-            if was_valid:
-                assert self.holds_valid_secret(file)
-            if file and self.secret_in(file) != content:
+                assert file is None or self.holds_valid_secret(file)
+            if was_valid or self.secret_in(file) != content:
                 assert self.holds_valid_secret(file)
             if file is None and result.get("key"):
                 assert self.account.is_active(result["key"])
@@ -184,27 +163,19 @@ class Tasks(RuleBasedStateMachine):
     @rule(file=st.sampled_from(FILES), position=st.integers(1, 3), other_file=st.sampled_from(FILES))
     def race(self, file: str | None, position: int, other_file: str | None) -> None:
         """Two tasks create the key at the same time."""
-        others = [Other(position, "present", other_file, "never")]
-        refused = [name for name in (file, other_file) if name and self.holds_foreign_secret(name)]
-        result = self.run_disturbed("present", file, "never", [], others)
+        refused = [name for name in (file, other_file) if self.holds_foreign_secret(name)]
+        theirs = (position, Task("present", other_file, "never"))
+        result = self.run_disturbed(Task("present", file, "never"), [], [theirs])
         if refused:
             assert len(self.active()) <= 1
             assert all(self.secret_in(name) == self.foreign_secret for name in refused)
-            return
-        assert len(self.active()) == 1
-        assert result["failure"]["kind"] == "secret_unavailable" if "msg" in result else result["api_key"]
+        else:
+            assert len(self.active()) == 1
+            assert result["failure"]["kind"] == "secret_unavailable" if "msg" in result else result["api_key"]
 
-    @rule(
-        state=st.sampled_from(["present", "present", "absent"]),
-        file=st.sampled_from(FILES),
-        when_exists=regenerate,
-        planned=faults,
-        during=others,
-    )
-    def run_with_other_tasks(
-        self, state: str, file: str | None, when_exists: str, planned: list[str | None], during: list[Other]
-    ) -> None:
-        self.run_disturbed(state, file, when_exists, planned, during)
+    @rule(task=tasks, planned=faults, during=others)
+    def run_with_other_tasks(self, task: Task, planned: list[str | None], during: Others) -> None:
+        self.run_disturbed(task, planned, during)
 
     # What else happens
 
@@ -220,13 +191,10 @@ class Tasks(RuleBasedStateMachine):
 
     @rule(file=st.sampled_from(HOSTS), content=st.sampled_from(["", "garbage", "foreign", None]))
     def edit(self, file: str, content: str | None) -> None:
-        path = self.path(file)
         if content is None:
-            path.unlink(missing_ok=True)
-        elif content == "foreign":
-            path.write_text(self.foreign_secret, encoding="utf-8")
+            self.path(file).unlink(missing_ok=True)
         else:
-            path.write_text(content, encoding="utf-8")
+            self.path(file).write_text(self.foreign_secret if content == "foreign" else content, encoding="utf-8")
 
     @rule(seconds=st.sampled_from([1, 3600]))
     def wait(self, seconds: int) -> None:

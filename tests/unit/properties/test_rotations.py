@@ -8,7 +8,9 @@ that it has by then: Ansible's control flow can do no worse.
 
 from __future__ import annotations
 
+import functools
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,12 @@ HOSTS = ("web1", "web2", "web3")
 hosts = st.sampled_from(HOSTS)
 
 
+def rule_of_a_run(**arguments: Any) -> Callable[..., Any]:
+    """A rule for one of the runs."""
+    run = st.runner().flatmap(lambda machine: st.sampled_from(machine.runs))
+    return lambda method: precondition(lambda machine: machine.runs)(rule(run=run, **arguments)(method))
+
+
 class Run:
     """The variables of one run of the role; C(hosts) are those of its play."""
 
@@ -38,6 +46,16 @@ class Run:
         self.failed: set[str] = set()
         # By step and host.
         self.confirmations: dict[str, dict[str, dict[str, Any]]] = {"inspect": {}, "commit": {}, "roll_back": {}}
+
+    @property
+    def key_id(self) -> int | None:
+        """The key that the run has created, or that is in use."""
+        return self.created[0] if self.created else (self.plan.get("api_key") or {}).get("id")
+
+    @property
+    def new_key(self) -> dict[str, Any]:
+        """The options about the key that the run has created."""
+        return {"hosts": self.plan["hosts"], "key": self.created[1]} if self.created else {}
 
 
 class Rotations(RuleBasedStateMachine):
@@ -116,22 +134,12 @@ class Rotations(RuleBasedStateMachine):
         except ClouddbError:
             return {}
 
-    def new_key(self, run: Run) -> dict[str, Any]:
-        """The options about the key that the run has created."""
-        if not run.created:
-            return {}
-        return {"hosts": run.plan["hosts"], "key": run.created[1]}
-
-    def pick(self, number: int) -> Run:
-        return self.runs[number % len(self.runs)]
-
     @initialize(is_rotated=st.booleans(), steps=st.integers(0, 8))
     def rotate_once(self, is_rotated: bool, steps: int) -> None:
         """Rotate the key, then begin a second run, which is killed after some steps."""
-        if is_rotated:
-            for number, until in enumerate((7, steps)):
-                self.begin(set(HOSTS))
-                self.run_in_order(number, until, set(), 0)
+        for until in (7, steps) if is_rotated else ():
+            self.begin(set(HOSTS))
+            self.run_in_order(self.runs[-1], until, set(), 0)
 
     # The steps of a run
 
@@ -140,49 +148,37 @@ class Rotations(RuleBasedStateMachine):
         self.started += 1
         self.runs = [*self.runs[-2:], Run(self.started, of_hosts)]
 
-    @precondition(lambda self: self.runs)
-    @rule(number=st.integers(0, 2), steps=st.integers(1, 8), failing=st.sets(hosts, max_size=1), keep=st.integers(0, 4))
-    def run_in_order(self, number: int, steps: int, failing: set[str], keep: int) -> None:
+    @rule_of_a_run(steps=st.integers(1, 8), failing=st.sets(hosts, max_size=1), keep=st.integers(0, 4))
+    def run_in_order(self, run: Run, steps: int, failing: set[str], keep: int) -> None:
         """The first steps of a run as the role has them, without the C(failing) host."""
-        run = self.pick(number)
         online = [host for host in run.hosts if host not in failing]
-        for step in range(steps):
-            if step == 1:
-                self.plan(number)
-            elif step == 2:
-                self.create(number)
-            elif step == 6:
-                self.revoke(number, keep)
-            elif step == 7:
-                self.revoke_the_new_key(number)
-            else:
-                action = {0: self.inspect, 3: self.deploy, 4: self.confirm, 5: self.commit}[step]
+        actions = [
+            *(self.inspect, self.plan, self.create, self.deploy, self.confirm, self.commit),
+            *(functools.partial(self.revoke, keep=keep), self.revoke_the_new_key),
+        ]
+        for action in actions[:steps]:
+            if action in (self.inspect, self.deploy, self.confirm, self.commit):
                 for host in online:
-                    action(number, host)
+                    action(run, host)
+            else:
+                action(run)
 
-    @precondition(lambda self: self.runs)
-    @rule(number=st.integers(0, 2), host=hosts)
-    def inspect(self, number: int, host: str) -> None:
-        self.deployment(self.pick(number), host, "inspect")
+    @rule_of_a_run(host=hosts)
+    def inspect(self, run: Run, host: str) -> None:
+        self.deployment(run, host, "inspect")
 
-    @precondition(lambda self: self.runs)
-    @rule(number=st.integers(0, 2))
-    def plan(self, number: int) -> None:
-        run = self.pick(number)
+    @rule_of_a_run()
+    def plan(self, run: Run) -> None:
         run.plan = self.rotation(run, "plan") or run.plan
 
-    @precondition(lambda self: self.runs)
-    @rule(number=st.integers(0, 2))
-    def create(self, number: int) -> None:
-        run = self.pick(number)
+    @rule_of_a_run()
+    def create(self, run: Run) -> None:
         if run.plan:
             self.account.clock.elapsed += 1  # so that each key has a name of its own
             run.created = self.account.create(f"deploy-20261121T0915{self.started % 60:02}Z")
 
-    @precondition(lambda self: self.runs)
-    @rule(number=st.integers(0, 2), host=hosts)
-    def deploy(self, number: int, host: str) -> None:
-        run = self.pick(number)
+    @rule_of_a_run(host=hosts)
+    def deploy(self, run: Run, host: str) -> None:
         if run.created and host in run.confirmations["inspect"] and host not in run.failed:
             key_id, key = run.created
             options = {name: run.plan[name] for name in ("hosts", "older_keys", "host_lists")}
@@ -194,51 +190,39 @@ class Rotations(RuleBasedStateMachine):
             else:
                 run.failed.add(host)
 
-    @precondition(lambda self: self.runs)
-    @rule(number=st.integers(0, 2), host=hosts)
-    def confirm(self, number: int, host: str) -> None:
-        run = self.pick(number)
+    @rule_of_a_run(host=hosts)
+    def confirm(self, run: Run, host: str) -> None:
         if run.created:
             self.deployment(run, host, "confirm", key_id=run.created[0], key=run.created[1])
 
-    @precondition(lambda self: self.runs)
-    @rule(number=st.integers(0, 2), host=hosts)
-    def commit(self, number: int, host: str) -> None:
-        run = self.pick(number)
-        key_id = run.created[0] if run.created else (run.plan.get("api_key") or {}).get("id")
-        if key_id is not None:
-            self.deployment(run, host, "commit", key_id=key_id, key=run.created and run.created[1])
+    @rule_of_a_run(host=hosts)
+    def commit(self, run: Run, host: str) -> None:
+        if run.key_id is not None:
+            self.deployment(run, host, "commit", key_id=run.key_id, key=run.created and run.created[1])
 
-    @precondition(lambda self: self.runs)
-    @rule(number=st.integers(0, 2), keep=st.integers(0, 4))
-    def revoke(self, number: int, keep: int) -> None:
-        run = self.pick(number)
-        key_id = run.created[0] if run.created else (run.plan.get("api_key") or {}).get("id")
-        if key_id is not None:
+    @rule_of_a_run(keep=st.integers(0, 4))
+    def revoke(self, run: Run, keep: int) -> None:
+        if run.key_id is not None:
             active = {secret for secret in self.account.secrets.values() if self.account.is_active(secret)}
-            self.rotation(run, "revoke", **self.new_key(run), key_id=key_id, keep=keep)
+            self.rotation(run, "revoke", **run.new_key, key_id=run.key_id, keep=keep)
             for host in HOSTS if keep else ():
-                older = [secret for secret in self.held[host] if secret != self.account.secrets[key_id]]
+                older = [secret for secret in self.held[host] if secret != self.account.secrets[run.key_id]]
                 confirmed = [number for number, secret in enumerate(older) if secret in self.confirmed[host]]
                 # All later ones are kept as well.
                 kept = older[confirmed[-keep] if len(confirmed) >= keep else 0 :]
                 revoked = [secret for secret in kept if secret in active and not self.account.is_active(secret)]
                 assert not revoked, f"{host} has held {revoked}, which are among {keep} that are kept"
 
-    @precondition(lambda self: self.runs)
-    @rule(number=st.integers(0, 2), host=hosts)
-    def roll_back(self, number: int, host: str) -> None:
-        run = self.pick(number)
+    @rule_of_a_run(host=hosts)
+    def roll_back(self, run: Run, host: str) -> None:
         if run.created:
             options = {"key_id": run.created[0], "key": run.created[1], "previous": run.previous.get(host)}
             self.deployment(run, host, "roll_back", **options)
 
-    @precondition(lambda self: self.runs)
-    @rule(number=st.integers(0, 2))
-    def revoke_the_new_key(self, number: int) -> None:
-        run = self.pick(number)
+    @rule_of_a_run()
+    def revoke_the_new_key(self, run: Run) -> None:
         if run.created:
-            self.rotation(run, "roll_back", **self.new_key(run), key_id=run.created[0])
+            self.rotation(run, "roll_back", **run.new_key, key_id=run.created[0])
 
     # What else happens
 

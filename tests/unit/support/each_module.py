@@ -4,56 +4,38 @@
 
 from __future__ import annotations
 
+import importlib
 from types import ModuleType
 from typing import Any
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.modules import (
-    api_key,
-    api_key_info,
-    api_key_policy,
-    api_request,
-    branch,
-    branch_info,
-    branch_restore,
-    compute,
-    compute_info,
-    connection_info,
-    database,
-    database_info,
-    database_user,
-    database_user_info,
-    operation_info,
-    operation_wait,
-    project,
-    project_info,
-    snapshot,
-    snapshot_info,
-)
-
 SHOP = "wispy-lake-12345678"
+OPTIONS: dict[str, dict[str, Any]] = {
+    "api_key": {"name": "deploy"},
+    "api_key_info": {},
+    "api_key_policy": {},
+    "api_request": {"path": "projects", "all_pages": True},
+    "branch": {"project": SHOP, "name": "preview", "state": "absent"},
+    "branch_info": {"project": SHOP},
+    "branch_restore": {"project": SHOP, "name": "main", "timestamp": "1m", "preserve_as": "old", "wait": False},
+    "compute": {"project": SHOP, "type": "read_only", "state": "absent"},
+    "compute_info": {"project": SHOP},
+    "connection_info": {"project": SHOP, "database": "clouddb"},
+    "database": {"project": SHOP, "name": "orders", "state": "absent"},
+    "database_info": {"project": SHOP},
+    "database_user": {"project": SHOP, "name": "app", "state": "absent"},
+    "database_user_info": {"project": SHOP},
+    "operation_info": {"project_id": SHOP},
+    "operation_wait": {"project_id": SHOP, "operation_id": ["done"]},
+    "project": {"name": "store", "wait": False},
+    "project_info": {},
+    "snapshot": {"project": SHOP, "name": "nightly", "state": "absent"},
+    "snapshot_info": {"project": SHOP},
+}
 EACH_MODULE: list[tuple[ModuleType, dict[str, Any]]] = [
-    (api_key, {"name": "deploy"}),
-    (api_key_info, {}),
-    (api_key_policy, {}),
-    (api_request, {"path": "projects", "all_pages": True}),
-    (branch, {"project": SHOP, "name": "preview", "state": "absent"}),
-    (branch_info, {"project": SHOP}),
-    (branch_restore, {"project": SHOP, "name": "main", "timestamp": "1m", "preserve_as": "old", "wait": False}),
-    (compute, {"project": SHOP, "type": "read_only", "state": "absent"}),
-    (compute_info, {"project": SHOP}),
-    (connection_info, {"project": SHOP, "database": "clouddb"}),
-    (database, {"project": SHOP, "name": "orders", "state": "absent"}),
-    (database_info, {"project": SHOP}),
-    (database_user, {"project": SHOP, "name": "app", "state": "absent"}),
-    (database_user_info, {"project": SHOP}),
-    (operation_info, {"project_id": SHOP}),
-    (operation_wait, {"project_id": SHOP, "operation_id": ["done"]}),
-    (project, {"name": "store", "wait": False}),
-    (project_info, {}),
-    (snapshot, {"project": SHOP, "name": "nightly", "state": "absent"}),
-    (snapshot_info, {"project": SHOP}),
+    (importlib.import_module(f"ansible_collections.clouddb.control.plugins.modules.{name}"), options)
+    for name, options in OPTIONS.items()
 ]
 # Those that change something then.
 CHANGES = {"api_key", "branch_restore", "project"}

@@ -79,12 +79,18 @@ class HasMain(Protocol):
 
 
 @functools.cache
-def defaults_of(module: HasMain) -> Mapping[str, Any]:
-    """The options of the module with their defaults, as run() gets those that a task does not set."""
+def arguments_of(module: HasMain) -> Mapping[str, Any]:
+    """The arguments that AnsibleModule gets from the module and its base class."""
     with mock.patch.object(basic.AnsibleModule, "__init__", side_effect=StopIteration) as init:
         with pytest.raises(StopIteration):
             module.main()
-    return {name: option.get("default") for name, option in init.call_args.kwargs["argument_spec"].items()}
+    return dict(init.call_args.kwargs)
+
+
+@functools.cache
+def defaults_of(module: HasMain) -> Mapping[str, Any]:
+    """The options of the module with their defaults, as run() gets those that a task does not set."""
+    return {name: option.get("default") for name, option in arguments_of(module)["argument_spec"].items()}
 
 
 def run_main(module: HasMain, options: dict[str, Any], check_mode: bool = False, diff: bool = False) -> Outcome:

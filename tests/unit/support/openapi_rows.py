@@ -50,9 +50,8 @@ class Described:
         """The names of the request's query parameters."""
         path = self._paths.get(request.split()[1], {})
         parameters = [*path.get("parameters", ()), *self._operation(request).get("parameters", ())]
-        return [
-            each["name"] for each in (resolved(self._content, each) for each in parameters) if each["in"] == "query"
-        ]
+        resolved_ones = (resolved(self._content, each) for each in parameters)
+        return [each["name"] for each in resolved_ones if each["in"] == "query"]
 
     def at(self, schema: Mapping[str, Any], *names: str) -> dict[str, Any]:
         """The schema of a property, or of the items of an array in it; empty if there is none."""
@@ -88,25 +87,18 @@ def problems(kind: kinds.Kind, document: Described) -> list[str]:
     listed = "".join(f"/{PARENTS[parent]}/{{}}" for parent in kind.parents) + f"/{kind.plural}"
     item = f"{listed}/{{}}"
     identity, changeable, fixed = (list(each.values()) for each in (kind.identity, kind.changeable, kind.fixed))
-    shown = [
-        kind.key,
-        *identity,
-        *changeable,
-        *fixed,
-        *(name for each in kind.actions.values() if not each.listed_with for name in each.sets_fields or ()),
-    ]
+    shown = [kind.key, *identity, *changeable, *fixed]
+    shown += [name for each in kind.actions.values() if not each.listed_with for name in each.sets_fields or ()]
     listed_fields = [name for each in kind.actions.values() if each.listed_with for name in each.sets_fields or ()]
+    answer = document.response(f"GET {listed}")
+    items = document.at(answer, kind.plural)
     requests: dict[str, list[tuple[Mapping[str, Any], list[str], bool]]] = {
-        f"GET {listed}": [
-            (document.response(f"GET {listed}"), [kind.plural], False),
-            (document.at(document.response(f"GET {listed}"), kind.plural), listed_fields, False),
-        ],
+        f"GET {listed}": [(answer, [kind.plural], False), (items, listed_fields, False)],
         f"GET {item}": [(document.at(document.response(f"GET {item}"), kind.wrapper), shown, False)],
     }
     if kind.creation:
         del requests[f"GET {item}"]
-        item_schema = document.at(document.response(f"GET {listed}"), kind.plural)
-        requests[f"GET {listed}"].append((item_schema, shown, False))
+        requests[f"GET {listed}"].append((items, shown, False))
         create = "POST /projects/{}/branches/{}/snapshot"
         fields = {"properties": dict.fromkeys(document.query(create)), "required": []}
         requests[create] = [(fields, [*identity, *kind.fields.values()], True)]
@@ -116,10 +108,8 @@ def problems(kind: kinds.Kind, document: Described) -> list[str]:
         body = document.body(f"POST {listed}")
         parts = {name for part in kind.beside_wrapper.values() for each in part.values() for name in each}
         fields = [*identity, *kind.fields.values()]
-        requests[f"POST {listed}"] = [
-            (body, [kind.wrapper, *sorted(parts)], True),
-            (document.at(body, kind.wrapper), fields, True),
-        ]
+        wrapped = document.at(body, kind.wrapper)
+        requests[f"POST {listed}"] = [(body, [kind.wrapper, *sorted(parts)], True), (wrapped, fields, True)]
         requests[f"DELETE {item}"] = []
     if changeable:
         body = document.body(f"PATCH {item}")

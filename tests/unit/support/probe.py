@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import importlib
 import logging
 import os
 import resource
@@ -11,6 +12,7 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
@@ -18,21 +20,6 @@ from ansible.module_utils.basic import AnsibleModule
 # Those that a shell sets.
 OF_SHELL = {"PWD", "OLDPWD", "SHLVL", "_"}
 SIGNALS = ("SIGALRM", "SIGCHLD", "SIGHUP", "SIGINT", "SIGPIPE", "SIGTERM", "SIGUSR1")
-
-
-def main() -> None:
-    """End in the way of the option C(how)."""
-    module = AnsibleModule(
-        {
-            "how": {"required": True},
-            "secret": {"no_log": True},
-            "old": {"removed_in_version": "9.0.0"},
-            "value": {"type": "raw"},
-        },
-        supports_check_mode=True,
-    )
-    getattr(sys.modules[__name__], f"_{module.params['how']}")(module)
-    module.exit_json(changed=False, value=module.params["value"])
 
 
 def _process(module: Any) -> None:
@@ -44,12 +31,8 @@ def _process(module: Any) -> None:
         signals={name: str(signal.getsignal(getattr(signal, name))) for name in SIGNALS},
         blocked=[str(number) for number in signal.pthread_sigmask(signal.SIG_BLOCK, [])],
         stdin=sys.stdin.read(),
-        encodings=[
-            sys.stdout.encoding.lower(),
-            sys.stderr.encoding.lower(),
-            sys.stderr.errors,
-            sys.getfilesystemencoding(),
-        ],
+        encodings=[sys.stdout.encoding.lower(), sys.stderr.encoding.lower(), sys.stderr.errors],
+        file_names=sys.getfilesystemencoding(),
         time=[time.tzname, time.strftime("%H", time.gmtime(0)), time.strftime("%H", time.localtime(0))],
         timeout=socket.getdefaulttimeout(),
         log_level=logging.getLogger().getEffectiveLevel(),
@@ -66,47 +49,6 @@ def _process(module: Any) -> None:
     )
 
 
-def _values(module: Any) -> None:
-    """The module only returns its option."""
-
-
-def _warnings(module: Any) -> None:
-    module.warn("a warning")
-    module.deprecate("an old option", version="9.0.0", collection_name="clouddb.control")
-
-
-def _secret(module: Any) -> None:
-    module.exit_json(changed=True, found=f"the secret is {module.params['secret']}", diff={"before": "a", "after": "b"})
-
-
-def _failure(module: Any) -> None:
-    module.fail_json(msg="It failed.", stdout="one\ntwo", rc=4)
-
-
-def _exception(module: Any) -> None:
-    raise ValueError("outside of run()")
-
-
-def _missing_import(module: Any) -> None:
-    import missing_library  # noqa: F401
-
-
-def _exit(module: Any) -> None:
-    sys.exit(3)
-
-
-def _exit_with_text(module: Any) -> None:
-    sys.exit("the end")
-
-
-def _exit_without_result(module: Any) -> None:
-    sys.exit()
-
-
-def _kill(module: Any) -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
 def _noise(module: Any) -> None:
     print("noise before")
     print("noise on stderr", file=sys.stderr)
@@ -119,16 +61,47 @@ def _noise_after(module: Any) -> None:
     sys.exit()
 
 
-def _bytes(module: Any) -> None:
-    os.write(1, b"\xff\xfe\n")
+def _warnings(module: Any) -> None:
+    module.warn("a warning")
+    module.deprecate("an old option", version="9.0.0", collection_name="clouddb.control")
 
 
-def _slow(module: Any) -> None:
-    time.sleep(3)
+# By the option C(how).
+WAYS: dict[str, Callable[[Any], object]] = {
+    "process": _process,
+    "values": lambda module: None,
+    "warnings": _warnings,
+    "secret": lambda module: module.exit_json(
+        changed=True, found=f"the secret is {module.params['secret']}", diff={"before": "a", "after": "b"}
+    ),
+    "failure": lambda module: module.fail_json(msg="It failed.", stdout="one\ntwo", rc=4),
+    "exception": lambda module: int("outside of run()"),
+    "missing_import": lambda module: importlib.import_module("missing_library"),
+    "exit": lambda module: sys.exit(3),
+    "exit_with_text": lambda module: sys.exit("the end"),
+    "exit_without_result": lambda module: sys.exit(),
+    "kill": lambda module: os.kill(os.getpid(), signal.SIGKILL),
+    "noise": _noise,
+    "noise_after": _noise_after,
+    "bytes": lambda module: os.write(1, b"\xff\xfe\n"),
+    "slow": lambda module: time.sleep(3),
+    "nothing_to_change": lambda module: module.exit_json(
+        changed=False, ansible_facts={"fact": "{{ 1 + 1 }}"}, skipped=True
+    ),
+}
 
 
-def _nothing_to_change(module: Any) -> None:
-    module.exit_json(changed=False, ansible_facts={"fact": "{{ 1 + 1 }}"}, skipped=True)
+def main() -> None:
+    """End in the way of the option C(how), or return the option C(value)."""
+    options: dict[str, dict[str, Any]] = {
+        "how": {"required": True},
+        "secret": {"no_log": True},
+        "value": {"type": "raw"},
+    }
+    options["old"] = {"removed_in_version": "9.0.0"}
+    module = AnsibleModule(options, supports_check_mode=True)
+    WAYS[module.params["how"]](module)
+    module.exit_json(changed=False, value=module.params["value"])
 
 
 if __name__ == "__main__":

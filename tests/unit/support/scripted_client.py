@@ -4,10 +4,12 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any, Callable, NamedTuple
 
 import pytest
 
+from ansible_collections.clouddb.control.plugins.module_utils._http.attempt import Attempt
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._http.connection import Connection
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
@@ -60,3 +62,22 @@ def scripted(service: ScriptedService, **options: Any) -> Scripted:
 def page(field: str, items: list[dict[str, Any]], cursor: str | None = None, **headers: Any) -> Reply:
     """One page of a paged list; without a cursor it has no pagination."""
     return reply({field: items, **({"pagination": {"cursor": cursor}} if cursor else {})}, **headers)
+
+
+def time_out_when(monkeypatch: pytest.MonkeyPatch, is_time_up: Callable[[], bool]) -> None:
+    """Let C(api_timeout) of each attempt pass as soon as C(is_time_up), and not before, also on a busy machine."""
+    join = Attempt.join
+
+    def join_until(attempt: Attempt, timeout: float | None = None) -> None:
+        until = time.monotonic() + (timeout or 0)
+        while attempt.is_alive() and not is_time_up() and time.monotonic() < until:
+            join(attempt, 0.01)
+
+    monkeypatch.setattr(Attempt, "join", join_until)
+
+
+def time_out_when_hanging(monkeypatch: pytest.MonkeyPatch, service: ScriptedService) -> None:
+    """Let C(api_timeout) of an attempt pass as soon as the service's reply hangs."""
+
+    # Each hanging reply counts once.
+    time_out_when(monkeypatch, lambda: service.hanging.is_set() and not service.hanging.clear())

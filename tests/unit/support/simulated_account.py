@@ -4,19 +4,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from datetime import datetime, timedelta
-from typing import Any, cast
+import copy
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import Any
 
-from ansible_collections.clouddb.control.plugins.module_utils._clock import Clock, Deadline
-from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
+from ansible_collections.clouddb.control.plugins.module_utils._http import errors
+from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client, path_of
 from ansible_collections.clouddb.control.plugins.module_utils._http.connection import Connection
-from ansible_collections.clouddb.control.plugins.module_utils._http.errors import (
-    NotFound,
-    StatusError,
-    Unauthorized,
-    Unreachable,
-)
 from ansible_collections.clouddb.control.plugins.module_utils._http.message import Request
 from ansible_collections.clouddb.control.plugins.module_utils._http.response import Response
 from ansible_collections.clouddb.control.plugins.module_utils._secrets import Masker
@@ -37,27 +32,27 @@ class SimulatedAccount:
         # The requests that were sent so far, each as its method, and the id for DELETE.
         self.sent: list[str] = []
         # Called before each request; returns how it fails, None if it does not.
-        self.before_request: Callable[[], str | None] | None = None
+        self.before_request: Callable[[], Any] | None = None
         # How the service changes the names of keys.
         self.stored_name: Callable[[str], str] = str
-        self._ids = 0
+        self._client = SimulatedClient(self)
         self.create("administrator", ADMIN_SECRET)
 
     def client(self, secret: str = ADMIN_SECRET) -> Client:
-        return cast(Client, SimulatedClient(self, secret))
+        return self._client.with_api_key(secret)
 
     def create(self, name: str, secret: str | None = None) -> tuple[int, str]:
         """The id and the secret of a new key."""
-        self._ids += 1
-        self.secrets[self._ids] = secret or f"secret-{self._ids}"
-        self.keys[self._ids] = {
-            "id": self._ids,
+        key_id = len(self.secrets) + 1
+        self.secrets[key_id] = secret or f"secret-{key_id}"
+        self.keys[key_id] = {
+            "id": key_id,
             "name": self.stored_name(name),
             "created_at": self.now(),
             "last_used_at": None,
             "last_used_from_addr": "",
         }
-        return self._ids, self.secrets[self._ids]
+        return key_id, self.secrets[key_id]
 
     def add(self, name: str = "deploy", number: int = 1, seconds: float = 1.0, is_used: bool = False) -> list[int]:
         """The ids of new keys of this name, each created this time after the one before."""
@@ -70,16 +65,13 @@ class SimulatedAccount:
                 self.use(secret)
         return added
 
-    def plan(self, *actions: Callable[[], object] | str | None) -> None:
-        """Let something happen before the next requests, or let them fail so; nothing for None."""
+    def plan(self, *actions: Callable[[], Any] | str | None) -> None:
+        """Let something happen before the next requests, or let them fail so; nothing for None. It may return how a request fails."""
         remaining = iter(actions)
 
-        def before() -> str | None:
+        def before() -> Any:
             action = next(remaining, None)
-            if callable(action):
-                action()
-                return None
-            return action
+            return action() if callable(action) else action
 
         self.before_request = before
 
@@ -98,71 +90,54 @@ class SimulatedAccount:
             if self.secrets[key_id] == secret:
                 key["last_used_at"] = self.now()
                 return
-        raise Unauthorized("unauthorized", Request("GET", "/api_keys", "request"), 1, 401)
+        raise errors.Unauthorized("unauthorized", Request("GET", "/api_keys", "request"), 1, 401)
 
     def now(self) -> str:
         return (EPOCH + timedelta(seconds=self.clock.elapsed)).isoformat()
 
 
-class SimulatedClient:
-    """What the code under test uses of a Client."""
+class SimulatedClient(Client):
+    """A client of the account, without HTTP."""
 
-    knows_service_time = True
-
-    def __init__(self, account: SimulatedAccount, secret: str):
+    def __init__(self, account: SimulatedAccount, secret: str = ADMIN_SECRET):
+        super().__init__(Connection("https://control.example.com/api/v2", secret), account.clock.clock)
         self.account = account
-        self.connection = Connection("https://control.example.com/api/v2", secret)
-        self.masker = Masker(secret)
-        self.clock: Clock = account.clock.clock
+        self._service_ahead.append(timedelta(0))
 
-    def with_secrets(self) -> SimulatedClient:
-        return self
+    def with_api_key(self, api_key: str) -> Client:
+        client = copy.copy(self)
+        client.connection, client.masker = self.connection._replace(api_key=api_key), Masker(api_key)
+        return client
 
-    def with_api_key(self, secret: str) -> SimulatedClient:
-        return SimulatedClient(self.account, secret)
-
-    def with_deadline(self, deadline: Deadline) -> SimulatedClient:
-        return self
-
-    def service_now(self) -> datetime:
-        return self.clock.utcnow()
-
-    def get(self, *segments: str | int) -> Response:
-        assert segments == ("api_keys",)
-        return self._send("GET", lambda: [dict(key) for key in self.account.keys.values()])
-
-    def post(self, *segments: str | int, body: Mapping[str, Any]) -> Response:
-        assert segments == ("api_keys",)
-
-        def create() -> dict[str, Any]:
-            key_id, secret = self.account.create(body["key_name"])
-            return {"id": key_id, "key": secret}
-
-        return self._send("POST", create)
-
-    def delete(self, *segments: str | int) -> Response:
-        path, key_id = segments
-        assert path == "api_keys"
-
-        def revoke() -> dict[str, Any]:
-            key = self.account.keys.pop(int(key_id), None)
-            if key is None:
-                raise NotFound("not found", Request("DELETE", f"/api_keys/{key_id}", "request"), 1, 404)
-            return {**key, "revoked": True}
-
-        return self._send("DELETE", revoke, f" {key_id}")
-
-    def _send(self, method: str, act: Callable[[], Any], key_id: str = "") -> Response:
-        """The response to a request. Raises Unauthorized, what C(act) raises, and the error of a planned fault."""
-        request = (Request(method, "/api_keys", "request"), 1)
-        self.account.sent.append(method + key_id)
+    def request(
+        self,
+        method: str,
+        segments: Sequence[str | int],
+        query: Any = None,
+        body: Any = None,
+        *_others: Any,
+        **_more: Any,
+    ) -> Response:
+        """The response. Raises Unauthorized, NotFound, and the error of a planned fault."""
+        sent = Request(method, path_of(segments), "request"), 1
+        assert segments[0] == "api_keys"
+        self.account.sent.append(" ".join([method, *map(str, segments[1:])]))
         fault = self.account.before_request() if self.account.before_request else None
         if fault == "refused":
-            raise Unreachable("not sent", *request, may_have_acted=False, transient=True)
+            raise errors.Unreachable("not sent", *sent, may_have_acted=False, transient=True)
         if fault == "error":
-            raise StatusError("internal error", *request, 500)
+            raise errors.StatusError("internal error", *sent, 500)
         self.account.use(self.connection.api_key)
-        json = act()
+        json: Any
+        if method == "GET":
+            json = [dict(key) for key in self.account.keys.values()]
+        elif method == "POST":
+            key_id, secret = self.account.create(body["key_name"])
+            json = {"id": key_id, "key": secret}
+        elif key := self.account.keys.pop(int(segments[1]), None):
+            json = {**key, "revoked": True}
+        else:
+            raise errors.NotFound("not found", *sent, 404)
         if fault == "lost":
-            raise Unreachable("response lost", *request, may_have_acted=True, transient=True)
-        return Response(json, *request)
+            raise errors.Unreachable("response lost", *sent, may_have_acted=True, transient=True)
+        return Response(json, *sent)

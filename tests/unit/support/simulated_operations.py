@@ -10,6 +10,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
+from functools import partial
 from typing import Any, NamedTuple
 from unittest import mock
 
@@ -59,12 +60,8 @@ class SimulatedOperations:
         self.date_ahead = timedelta(0)
 
     def add_project(self, project_id: str) -> None:
-        self.projects[project_id] = {
-            "id": project_id,
-            "name": project_id,
-            "created_at": self._timestamp(self.clock.elapsed),
-            "updated_at": self._timestamp(self.clock.elapsed),
-        }
+        now = self._timestamp(self.clock.elapsed)
+        self.projects[project_id] = {"id": project_id, "name": project_id, "created_at": now, "updated_at": now}
         self.operations[project_id] = []
 
     def add_operation(self, project_id: str, operation: SimulatedOperation) -> None:
@@ -74,25 +71,22 @@ class SimulatedOperations:
     def get(self, segments: Sequence[str | int], query: Mapping[str, Any] | None) -> Response:
         """The response to a GET request. Raises NotFound."""
         path = "/" + "/".join(map(str, segments))
+        request = Request("GET", path, "request")
         self.sent.append((self.clock.elapsed, path))
         self._before_request(path)
-        query = query or {}
         if len(segments) == 1:
-            return self._page(path, "projects", list(self.projects), query, PROJECTS_PER_PAGE, self._project)
+            return self._page(path, "projects", list(self.projects), query or {}, PROJECTS_PER_PAGE, self._project)
         project_id, *rest = map(str, segments[1:])
-        if project_id not in self.operations:
-            raise NotFound("not found", Request("GET", path, "request"), 1, 404)
-        if not rest:
-            if project_id not in self.projects:
-                raise NotFound("not found", Request("GET", path, "request"), 1, 404)
-            return Response({"project": self._project(project_id)}, Request("GET", path, "request"))
-        created = [each for each in reversed(self.operations[project_id]) if each.statuses[0][0] <= self.clock.elapsed]
-        if len(rest) == 1:
-            return self._page(path, "operations", created, query, 50, lambda each: self._operation(project_id, each))
+        if not rest and project_id in self.projects:
+            return Response({"project": self._project(project_id)}, request)
+        operations = reversed(self.operations.get(project_id, [])) if rest else ()
+        created = [each for each in operations if each.statuses[0][0] <= self.clock.elapsed]
+        if len(rest) == 1 and project_id in self.operations:
+            return self._page(path, "operations", created, query or {}, 50, partial(self._operation, project_id))
         for each in created:
-            if each.id == rest[1]:
-                return Response({"operation": self._operation(project_id, each)}, Request("GET", path, "request"))
-        raise NotFound("not found", Request("GET", path, "request"), 1, 404)
+            if [each.id] == rest[1:]:
+                return Response({"operation": self._operation(project_id, each)}, request)
+        raise NotFound("not found", request, 1, 404)
 
     def _page(
         self,
@@ -192,12 +186,7 @@ def follow(
 
     class SimulatedClient(PacedClient):
         def request(
-            self,
-            method: str,
-            segments: Sequence[str | int],
-            query: Mapping[str, Any] | None = None,
-            *_arguments: Any,
-            **_options: Any,
+            self, method: str, segments: Sequence[str | int], query: Any = None, *_others: Any, **_more: Any
         ) -> Response:
             response = account.get(segments, query)
             self._service_ahead[:] = [account.date_ahead - ahead()]

@@ -6,31 +6,13 @@ from __future__ import annotations
 
 import errno
 import os
-import socket
+import stat
 import struct
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-
-def symbolic_link(path: Path) -> None:
-    """A link to a regular file, whose content must not be read."""
-    elsewhere = path.with_name("elsewhere")
-    elsewhere.write_text("{}")
-    path.symlink_to(elsewhere)
-
-
-def bound_socket(path: Path) -> None:
-    # The path of a socket must be short.
-    before = Path.cwd()
-    os.chdir(path.parent)
-    try:
-        with socket.socket(socket.AF_UNIX) as listener:
-            listener.bind(path.name)
-    finally:
-        os.chdir(before)
 
 
 def set_access_list(path: Path, kind: str = "access") -> None:
@@ -68,10 +50,10 @@ def failing(number: int) -> Callable[..., Any]:
 special_files = pytest.mark.parametrize(
     ("create", "description"),
     [
-        (symbolic_link, "it is a symbolic link"),
+        (lambda path: path.symlink_to(__file__), "it is a symbolic link"),
         (lambda path: path.symlink_to(path.name), "it is a symbolic link"),
         (os.mkfifo, "it is a named pipe"),
-        (bound_socket, "it is a socket"),
+        (lambda path: os.mknod(path, stat.S_IFSOCK), "it is a socket"),
         (lambda path: path.mkdir(), "it is a directory"),
     ],
     ids=["link", "link to itself", "FIFO", "socket", "directory"],

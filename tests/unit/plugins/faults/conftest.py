@@ -16,9 +16,9 @@ from ansible_collections.clouddb.control.plugins.module_utils import _module
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._operations import wait
 from ansible_collections.clouddb.control.tests.unit.plugins.faults.faulty_proxy import FaultyProxy
-from ansible_collections.clouddb.control.tests.unit.support.attempt_timeouts import time_out_when_hanging
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
+from ansible_collections.clouddb.control.tests.unit.support.scripted_client import time_out_when_hanging
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import scripted_service
 
 
@@ -34,7 +34,7 @@ def proxy(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultyP
     connect = socket.socket.connect
 
     def connecting(sock: socket.socket, address: Any) -> None:
-        if running.refuses and address == running.address:
+        if address == running.address and len(running.requests) >= running.refuse_after:
             raise ConnectionRefusedError(111, "Connection refused")
         connect(sock, address)
 

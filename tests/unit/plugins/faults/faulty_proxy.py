@@ -5,10 +5,11 @@
 from __future__ import annotations
 
 import socket
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 
-from ansible_collections.clouddb.control.tests.unit.plugins.faults.matrix import GROUPS
+from ansible_collections.clouddb.control.tests.unit.plugins.faults.matrix import GROUPS, RETRY_AFTER
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Answer, Application
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import (
     CUT_OFF,
@@ -21,44 +22,33 @@ from ansible_collections.clouddb.control.tests.unit.support.scripted_service imp
     reply,
 )
 
+NEVER = sys.maxsize
+
 
 class FaultyProxy(ScriptedService):
     """Forwards requests to the sandbox and its responses back.
 
-    C(requests) are those since the last C(inject) or C(refuse_connections). C(responses) are all bodies of the sandbox,
-    including those that the client did not receive.
+    C(requests) are those since the last C(inject). C(responses) are all bodies of the sandbox, including those that the
+    client did not receive. With C(refuse_after), connections are refused after this number of C(requests).
     """
 
     application: Application
     responses: list[bytes]
+    refuse_after = NEVER
     _error: Error
     _method = ""
     _skip = _times = 0
-    _until_refusal: int | None = None
 
-    def inject(self, error: Error, method: str, times: int, skip: int = 0) -> None:
-        """Let this error be the reply to the next C(times) requests of this method, after the first C(skip) ones."""
+    def inject(self, error: Error | None, method: str, times: int, skip: int = 0) -> None:
+        """Let this error be the reply to the next C(times) requests of this method, after the first C(skip) ones.
+
+        None: connections are refused. Only lists precede a request of another method.
+        """
         self.requests.clear()
-        self._error, self._method, self._times, self._skip = error, method, times, skip
-
-    def refuse_connections(self, after: int) -> None:
-        """Refuse connections after the next C(after) requests, until C(accept_connections)."""
-        self.requests.clear()
-        self._until_refusal = after
-
-    def accept_connections(self) -> None:
-        """Accept connections again."""
-        self._until_refusal = None
-
-    @property
-    def refuses(self) -> bool:
-        """Whether connections are refused now."""
-        return self._until_refusal is not None and len(self.requests) >= self._until_refusal
-
-    def times_sent(self, method: str) -> int:
-        """How often the first request of this method in C(requests) was sent."""
-        targets = [request.target for request in self.requests if request.method == method]
-        return targets.count(targets[0]) if targets else 0
+        if error:
+            self._error, self._method, self._times, self._skip = error, method, times, skip
+        else:
+            self.refuse_after = skip + (method != "GET")
 
     def wait_until_idle(self) -> None:
         """Wait until all requests that were sent are handled: connections are served in order."""
@@ -72,7 +62,8 @@ class FaultyProxy(ScriptedService):
                 self._times -= 1
                 return self._error(self, request)
             self._skip -= 1
-        return changed(reply)(self, request)
+        answer = self.forward(request)
+        return reply(answer.content, answer.status, Date=dict(answer.headers)[b"date"].decode())
 
     def forward(self, request: Request) -> Answer:
         """The sandbox's response."""
@@ -85,9 +76,6 @@ class FaultyProxy(ScriptedService):
 Error = Callable[[FaultyProxy, Request], Reply]
 
 
-# Errors
-
-
 def always(error: Reply) -> Error:
     """This reply, without the request being processed."""
     return lambda proxy, request: error
@@ -95,36 +83,24 @@ def always(error: Reply) -> Error:
 
 def processed(error: Reply) -> Error:
     """This reply, after the request was processed."""
-
-    def reply_to(proxy: FaultyProxy, request: Request) -> Reply:
-        proxy.forward(request)
-        return error
-
-    return reply_to
+    return lambda proxy, request: proxy.forward(request) and error
 
 
-def changed(reply_with: Callable[..., Reply]) -> Error:
-    """A reply with the body, the status and the time of the sandbox's response."""
-
-    def reply_to(proxy: FaultyProxy, request: Request) -> Reply:
-        answer = proxy.forward(request)
-        return reply_with(answer.content, answer.status, Date=dict(answer.headers)[b"date"].decode())
-
-    return reply_to
+def changed(reply_with: Callable[[bytes], Reply]) -> Error:
+    """A reply with the body of the sandbox's response."""
+    return lambda proxy, request: reply_with(proxy.forward(request).content)
 
 
 def status(number: int, **headers: str) -> Reply:
     return reply({"message": "not now", "code": "", "request_id": "proxy"}, number, **headers)
 
 
-def truncated(body: bytes, *_status: int, **_headers: str) -> Reply:
+def half(body: bytes) -> Reply:
     return reply(body[: len(body) // 2], Content_Length=str(len(body)))
 
 
 def not_found(proxy: FaultyProxy, request: Request) -> Reply:
-    if request.method == "DELETE":
-        proxy.forward(request)
-    return status(404)
+    return (processed if request.method == "DELETE" else always)(status(404))(proxy, request)
 
 
 def redirect(proxy: FaultyProxy, request: Request) -> Reply:
@@ -132,23 +108,14 @@ def redirect(proxy: FaultyProxy, request: Request) -> Reply:
     return reply(b"", 302, Location=f"http://localhost:{proxy.address[1]}{request.target}")
 
 
-# By how the matrix describes the header.
-RETRY_AFTER = {
-    "in seconds": "7",
-    "as a date": "Sat, 21 Nov 2026 08:00:30 GMT",
-    "of 100 years": str(100 * 365 * 86400),
-    "malformed": "soon",
-}
 DATE = "Sat, 21 Nov 2026 08:00:00 GMT"
-
-
 # By the name of the error in the matrix, except for refused connections.
 ERRORS: dict[str, Error] = {
     "reset before the request is processed": always(RESET),
     "reset before the response": processed(RESET),
     "cut within the headers": processed(Reply(b"HTTP/1.1 200 OK\r\nContent-Length: 20\r\nConnection: clo")),
-    "reset within the body": changed(lambda body, *rest, **headers: truncated(body)._replace(reset=True)),
-    "body shorter than ``Content-Length``": changed(truncated),
+    "reset within the body": changed(lambda body: half(body)._replace(reset=True)),
+    "body shorter than ``Content-Length``": changed(half),
     "no response within ``api_timeout``, request not processed": always(SILENCE),
     "no response within ``api_timeout``, request processed": processed(SILENCE),
     # How often a byte arrives makes no difference for the clock of the tests; test_hostile_network.py sends one after another.
@@ -156,9 +123,9 @@ ERRORS: dict[str, Error] = {
     "body sent byte by byte without end": processed(reply(b"[", Content_Length="9999")._replace(hangs=True)),
     "empty body": processed(reply(b"")),
     "HTML with 200": always(reply(b"<!DOCTYPE html>\n<html><body>Sign in</body></html>")),
-    "malformed JSON": changed(lambda body, *rest, **headers: reply(body[: len(body) // 2])),
+    "malformed JSON": changed(lambda body: reply(body[: len(body) // 2])),
     "JSON of another shape": processed(reply({"unexpected": [True]})),
-    "body that is not UTF-8": changed(lambda body, *rest, **headers: reply(body.replace(b'"', b'"\xe9', 1))),
+    "body that is not UTF-8": changed(lambda body: reply(body.replace(b'"', b'"\xe9', 1))),
     "302 to another origin": redirect,
     "404": not_found,
     **{str(number): always(status(number)) for number in (400, 401, 403, 409, 422, 423, 429)},

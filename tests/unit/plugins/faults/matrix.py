@@ -7,6 +7,7 @@ docs/site/build.py writes the page.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 
@@ -17,14 +18,8 @@ class Expected(NamedTuple):
     kind: str | None
 
 
-def retried(kind: str | None) -> Expected:
-    return Expected(True, kind)
-
-
-def not_retried(kind: str | None) -> Expected:
-    return Expected(False, kind)
-
-
+retried, not_retried = partial(Expected, True), partial(Expected, False)
+SUCCEEDS, UNKNOWN_OUTCOME = not_retried(None), not_retried("unknown_outcome")
 # The other statuses that say that the request was not processed: it was rejected.
 REJECTED = (402, 405, 407, 410, 411, 412, 413, 414, 415, 417, 421, 425, 426, 428, 431, 451)
 # The rows of all statuses that have no row of their own, each tested in full with the first of its statuses.
@@ -33,6 +28,13 @@ GROUPS: dict[str, tuple[int, ...]] = {
     "other 3xx, request processed": (303, *range(300, 400)),
     "other 4xx, request processed": (499, *range(400, 500)),
     "600 to 999, request processed": (600, *range(601, 1000)),
+}
+# The values of the header by how the page describes them.
+RETRY_AFTER = {
+    "in seconds": "7",
+    "as a date": "Sat, 21 Nov 2026 08:00:30 GMT",
+    "of 100 years": str(100 * 365 * 86400),
+    "malformed": "soon",
 }
 
 
@@ -51,16 +53,10 @@ class Row(NamedTuple):
 
 
 def _row(
-    message: str,
-    status: int | None,
-    present: Expected,
-    absent: Expected,
-    change: Expected,
-    read: Expected,
-    later_poll: Expected | None = None,
+    message: str, status: int | None, present: Expected, absent: Expected, change: Expected, read: Expected
 ) -> Row:
     """An error after which api_request creates and deletes alike, and all requests that read have the same result."""
-    return Row(message, status, present, absent, change, change, read, read, later_poll or read)
+    return Row(message, status, present, absent, change, change, read, read, read)
 
 
 def _broken_response(message: str, processed: bool) -> Row:
@@ -75,18 +71,14 @@ def _unexpected_response(message: str, processed: bool = False) -> Row:
     """A complete response that is not what the API describes: a retry would get the same."""
     absent, change = (None, None) if processed else ("orphaned_key", "unknown_outcome")
     orphaned, kind = not_retried("orphaned_key"), "unexpected_response"
-    return _row(message, None, orphaned, not_retried(absent), not_retried(change), not_retried(kind), retried(kind))
+    row = _row(message, None, orphaned, not_retried(absent), not_retried(change), not_retried(kind))
+    return row._replace(later_poll=retried(kind))
 
 
 def _refused(status: int) -> Row:
     """A status that says that the request was not processed, and may be later."""
     failed = retried("http_status")
     return _row(f"returned {status}", status, failed, retried("orphaned_key"), failed, failed)
-
-
-def _locked() -> Row:
-    """The project has unfinished operations."""
-    return _refused(423)._replace(create=retried("locked"), delete=retried("locked"))
 
 
 def _server_error(status: int, processed: bool) -> Row:
@@ -99,10 +91,8 @@ def _server_error(status: int, processed: bool) -> Row:
 
 def _unclear(status: int) -> Row:
     """A status that a retry would not change, after which the request may have been processed."""
-    succeeds = not_retried(None)
-    return _permanent(status)._replace(
-        present=not_retried("orphaned_key"), absent=succeeds, create=succeeds, delete=succeeds
-    )
+    present = not_retried("orphaned_key")
+    return _permanent(status)._replace(present=present, absent=SUCCEEDS, create=SUCCEEDS, delete=SUCCEEDS)
 
 
 def _permanent(status: int, kind: str = "http_status") -> Row:
@@ -134,28 +124,20 @@ MATRIX: dict[str, Row] = {
     "JSON of another shape": _unexpected_response("is not what the API describes", processed=True),
     "body that is not UTF-8": _unexpected_response(NOT_JSON, processed=True),
     "302 to another origin": _permanent(302)._replace(
-        present=not_retried("orphaned_key"),
-        create=not_retried("unknown_outcome"),
-        delete=not_retried("unknown_outcome"),
+        present=not_retried("orphaned_key"), create=UNKNOWN_OUTCOME, delete=UNKNOWN_OUTCOME
     ),
     "400": _permanent(400),
     "401": _permanent(401, "unauthorized"),
     "403": _permanent(403),
-    "404": _permanent(404, "not_found")._replace(
-        absent=not_retried(None), delete=not_retried(None), first_poll=retried("not_found")
-    ),
+    "404": _permanent(404, "not_found")._replace(absent=SUCCEEDS, delete=SUCCEEDS, first_poll=retried("not_found")),
     "409": _permanent(409),
     "422": _permanent(422),
-    "423": _locked(),
-    "423, Retry-After in seconds": _locked(),
-    "423, Retry-After as a date": _locked(),
-    "423, Retry-After of 100 years": _locked(),
-    "423, Retry-After malformed": _locked(),
-    "429": _refused(429),
-    "429, Retry-After in seconds": _refused(429),
-    "429, Retry-After as a date": _refused(429),
-    "429, Retry-After of 100 years": _refused(429),
-    "429, Retry-After malformed": _refused(429),
+    # The project has unfinished operations.
+    **dict.fromkeys(
+        ["423", *(f"423, Retry-After {how}" for how in RETRY_AFTER)],
+        _refused(423)._replace(create=retried("locked"), delete=retried("locked")),
+    ),
+    **dict.fromkeys(["429", *(f"429, Retry-After {how}" for how in RETRY_AFTER)], _refused(429)),
     "503 with ``message`` and ``code``": _refused(503),
     "503, Retry-After in seconds": _refused(503),
     "any other 503, request not processed": _server_error(503, processed=False),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,11 +22,7 @@ from ansible.inventory.data import InventoryData
 from ansible.parsing.dataloader import DataLoader
 from ansible.plugins.loader import inventory_loader
 
-from ansible_collections.clouddb.control.plugins.module_utils._http.backoff import (
-    MAX_BACKOFF,
-    MAX_RETRY_AFTER,
-    SPREAD_AT_RATE_LIMIT,
-)
+from ansible_collections.clouddb.control.plugins.module_utils._http import backoff
 from ansible_collections.clouddb.control.plugins.modules import (
     api_key,
     api_key_info,
@@ -37,22 +33,15 @@ from ansible_collections.clouddb.control.plugins.modules import (
     project_info,
 )
 from ansible_collections.clouddb.control.tests.unit.plugins.faults import matrix
-from ansible_collections.clouddb.control.tests.unit.plugins.faults.faulty_proxy import ERRORS, RETRY_AFTER, FaultyProxy
-from ansible_collections.clouddb.control.tests.unit.plugins.faults.matrix import MATRIX, Expected, Row
-from ansible_collections.clouddb.control.tests.unit.support.each_module import (
-    CHANGES,
-    EACH_MODULE,
-    name_of,
-    of_every_module,
-)
+from ansible_collections.clouddb.control.tests.unit.plugins.faults.faulty_proxy import ERRORS, NEVER, FaultyProxy
+from ansible_collections.clouddb.control.tests.unit.plugins.faults.matrix import MATRIX, RETRY_AFTER, Expected, Row
+from ansible_collections.clouddb.control.tests.unit.support import each_module
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
 from ansible_collections.clouddb.control.tests.unit.support.module_main import Outcome, run_main
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
 SHOP = "wispy-lake-12345678"
 REFUSED = "connection refused"
-FOREVER = 1000
-PAGE_SIZE = 100
 STRIDE = 10
 STRIDE_OF_MODULES = 40
 
@@ -71,42 +60,25 @@ class Column(NamedTuple):
 
 def task(module: ModuleType, **options: Any) -> Run:
     """The module with these options; the value C(...) stands for the name."""
-
-    def run(connection: dict[str, Any], name: str) -> Outcome:
-        return run_main(
-            module, {**connection, **{option: name if value is ... else value for option, value in options.items()}}
-        )
-
-    return run
+    return lambda connection, name: run_main(
+        module, {**connection, **{option: name if value is ... else value for option, value in options.items()}}
+    )
 
 
-def request(method: str) -> Run:
+def request(method: str, connection: dict[str, Any], name: str) -> Outcome:
     """api_request, which creates or deletes the project of this name."""
-
-    def run(connection: dict[str, Any], name: str) -> Outcome:
-        options: dict[str, Any] = {"path": "projects/{id}", "find": {"list": "projects", "match": {"name": name}}}
-        if method == "POST":
-            options.update(path="projects", body={"project": {"name": name}})
-        return task(api_request, method=method, wait=False, lock_timeout=130, interval=100, **options)(connection, name)
-
-    return run
-
-
-def wait(operation_id: Any) -> Run:
-    """operation_wait, with time for several polls."""
-
-    def run(connection: dict[str, Any], name: str) -> Outcome:
-        return task(operation_wait, project_id=SHOP, operation_id=operation_id, timeout=200, interval=100)(
-            connection, name
-        )
-
-    return run
+    options: dict[str, Any] = {"path": "projects/{id}", "find": {"list": "projects", "match": {"name": name}}}
+    if method == "POST":
+        options.update(path="projects", body={"project": {"name": name}})
+    return run_main(
+        api_request, {**connection, **options, "method": method, "wait": False, "lock_timeout": 130, "interval": 100}
+    )
 
 
 def inventory(connection: dict[str, Any], name: str) -> Outcome:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "test.clouddb.yml"
-        path.write_text(yaml.safe_dump({"plugin": "clouddb.control.projects", "page_size": PAGE_SIZE, **connection}))
+        path.write_text(yaml.safe_dump({"plugin": "clouddb.control.projects", "page_size": 100, **connection}))
         try:
             inventory_loader.get("clouddb.control.projects").parse(InventoryData(), DataLoader(), str(path))
         except AnsibleParserError as error:
@@ -114,18 +86,20 @@ def inventory(connection: dict[str, Any], name: str) -> Outcome:
     return Outcome(0, {}, "")
 
 
+# With time for several polls.
+wait = partial(task, operation_wait, project_id=SHOP, timeout=200, interval=100)
 COLUMNS = {
     "api_key present": Column("present", task(api_key, name=...), "POST"),
     "api_key absent": Column("absent", task(api_key, name=..., state="absent"), "DELETE"),
-    "api_request create": Column("create", request("POST"), "POST"),
-    "api_request delete": Column("delete", request("DELETE"), "DELETE"),
+    "api_request create": Column("create", partial(request, "POST"), "POST"),
+    "api_request delete": Column("delete", partial(request, "DELETE"), "DELETE"),
     "api_key_info": Column("reads", task(api_key_info)),
     "api_key_policy": Column("reads", task(api_key_policy)),
-    "project_info": Column("reads", task(project_info, page_size=PAGE_SIZE)),
-    "operation_info": Column("reads", task(operation_info, project_id=SHOP, page_size=PAGE_SIZE)),
+    "project_info": Column("reads", task(project_info, page_size=100)),
+    "operation_info": Column("reads", task(operation_info, project_id=SHOP, page_size=100)),
     "projects": Column("reads", inventory),
-    "operation_wait first poll": Column("first_poll", wait("done")),
-    "operation_wait later poll": Column("later_poll", wait(...), skip=1),
+    "operation_wait first poll": Column("first_poll", wait(operation_id="done")),
+    "operation_wait later poll": Column("later_poll", wait(operation_id=...), skip=1),
 }
 
 
@@ -138,95 +112,71 @@ def seed() -> dict[str, Any]:
         for name, duration in durations.items()
     ]
     done = {"id": "done", "action": "start_compute", "age": "1h"}
+    to_delete = [{"name": f"{name}-to-delete", "compute": False} for name in durations]
     return {
         "api_keys": [{"name": f"{name}-to-revoke"} for name in durations],
-        "projects": [
-            {"id": SHOP, "operations": [*unfinished, done]},
-            *({"name": f"{name}-to-delete", "compute": False} for name in durations),
-        ],
+        "projects": [{"id": SHOP, "operations": [*unfinished, done]}, *to_delete],
     }
 
 
-class Observed(NamedTuple):
-    """A task with an injected error: its outcome, how often the request that got the error was sent, and the pauses."""
-
-    outcome: Outcome
-    requests: int
-    pauses: list[float]
-
-
 class Cell:
-    """Runs the task of a column with an error injected by the proxy."""
+    """A task with an error injected by the proxy: how often the request that got the error was sent, and the pauses."""
 
     def __init__(self, sandbox: Sandbox, proxy: FaultyProxy, clock: FakeClock, error: str, column: Column):
         self.sandbox, self.proxy, self.clock, self.error, self.column = sandbox, proxy, clock, error, column
 
-    def run(self, name: str, is_permanent: bool) -> Observed:
+    def run(self, name: str, is_permanent: bool) -> Outcome:
         column, pauses_before = self.column, len(self.clock.pauses)
-        if self.error == REFUSED:
-            self.proxy.refuse_connections(after=column.skip + (column.method != "GET"))
-        else:
-            self.proxy.inject(ERRORS[self.error], column.method, FOREVER if is_permanent else 1, column.skip)
-        self.clock.on_sleep = partial(self._on_sleep, pauses_before + 1 + column.skip, is_permanent)
-        connection = {
-            "base_url": self.proxy.base_url,
-            "api_key": self.sandbox.api_key,
-            "api_timeout": 60,
-            "api_retries": 1,
-        }
-        outcome = column.run(connection, name)
-        if is_permanent and self.error == REFUSED:
-            self.proxy.accept_connections()
-        return Observed(outcome, self.proxy.times_sent(column.method) - column.skip, self.clock.pauses[pauses_before:])
+        self.is_permanent = is_permanent
+        self.proxy.inject(ERRORS.get(self.error), column.method, 1000 if is_permanent else 1, column.skip)
+        self.clock.on_sleep = partial(self._on_sleep, pauses_before + 1 + column.skip)
+        connection = {"base_url": self.proxy.base_url, "api_key": self.sandbox.api_key}
+        outcome = column.run({**connection, "api_timeout": 60, "api_retries": 1}, name)
+        self.proxy.refuse_after = NEVER
+        targets = [request.target for request in self.proxy.requests if request.method == column.method]
+        self.requests = targets.count(targets[0]) - column.skip if targets else 0
+        self.pauses = self.clock.pauses[pauses_before:]
+        return outcome
 
-    def _on_sleep(self, pauses_with_error: int, is_permanent: bool, seconds: float) -> None:
+    def _on_sleep(self, pauses_with_error: int, _seconds: float) -> None:
         """A transient error ends, and the operation that a wait polls goes on."""
-        if is_permanent:
-            return
-        if self.error == REFUSED and len(self.clock.pauses) == pauses_with_error:
-            self.proxy.accept_connections()
-        if self.column.expected == "later_poll":
-            self.sandbox.advance(50)
+        if not self.is_permanent:
+            if len(self.clock.pauses) == pauses_with_error:
+                self.proxy.refuse_after = NEVER
+            if self.column.expected == "later_poll":
+                self.sandbox.advance(50)
 
 
-def columns_of(error: str, is_soak: bool) -> dict[str, Column]:
-    """The tasks to run with this error: without soak, one in STRIDE, other ones in the next row.
-
-    For a request that only reads, "processed" and "not processed" are the same.
-    """
-    first, stride = (0, 1) if is_soak else (list(MATRIX).index(error) % STRIDE, STRIDE)
-    selected = dict(list(COLUMNS.items())[first::stride])
-    if error != "no response within ``api_timeout``, request processed":
-        return selected
-    return {name: column for name, column in selected.items() if column.method != "GET"}
+def some(items: Iterable[Any], number: int, stride: int, is_soak: bool) -> list[Any]:
+    """The items, without soak one in C(stride), other ones for the next number."""
+    return list(items)[0 if is_soak else number % stride :: 1 if is_soak else stride]
 
 
 @pytest.mark.parametrize("error", MATRIX)
 def test_outcome_of_each_error_matches_the_matrix(
     sandbox: Sandbox, proxy: FaultyProxy, clock: FakeClock, is_soak: bool, error: str
 ) -> None:
-    for title, column in columns_of(error, is_soak).items():
+    for title, column in some(COLUMNS.items(), list(MATRIX).index(error), STRIDE, is_soak):
         for is_permanent in (False, True):
             print(f"{title}, {'permanent' if is_permanent else 'transient'}")
             assert_cell(Cell(sandbox, proxy, clock, error, column), is_permanent)
 
 
-@of_every_module
+@each_module.of_every_module
 def test_the_first_request_of_every_module_is_a_read_of_the_matrix(
     sandbox: Sandbox, proxy: FaultyProxy, clock: FakeClock, is_soak: bool, module: ModuleType, options: dict[str, Any]
 ) -> None:
-    number = [each for each, _options in EACH_MODULE].index(module)
-    first, stride = (0, 1) if is_soak else (number % STRIDE_OF_MODULES, STRIDE_OF_MODULES)
-    is_check = name_of(module) in CHANGES
+    number = list(dict(each_module.EACH_MODULE)).index(module)
+    is_check = each_module.name_of(module) in each_module.CHANGES
     column = Column("reads", lambda connection, _name: run_main(module, {**connection, **options}, is_check))
-    for error, row in list(MATRIX.items())[first::stride]:
+    for error, row in some(MATRIX.items(), number, STRIDE_OF_MODULES, is_soak):
         expected = row.first_poll if module is operation_wait else row.reads
         if error == "404" and "project" in options:
             continue  # it may be a name
         # A list without page_size is requested again with another size.
         for is_permanent in (True,) if error in ("400", "422") else (False, True):
             print(f"{error}, {'permanent' if is_permanent else 'transient'}")
-            outcome = Cell(sandbox, proxy, clock, error, column).run("", is_permanent).outcome
+            outcome = Cell(sandbox, proxy, clock, error, column).run("", is_permanent)
             if expected.is_retried and not is_permanent:
                 assert not outcome.failed, outcome.printed
             else:
@@ -236,73 +186,70 @@ def test_the_first_request_of_every_module_is_a_read_of_the_matrix(
 
 def assert_cell(cell: Cell, is_permanent: bool) -> None:
     """The task ends as the matrix says."""
-    sandbox, error, column, row = cell.sandbox, cell.error, cell.column, MATRIX[cell.error]
+    sandbox, column, row = cell.sandbox, cell.column, MATRIX[cell.error]
     expected: Expected = getattr(row, column.expected)
     suffix = {"absent": "-to-revoke", "delete": "-to-delete"}.get(column.expected, "")
     name = ("permanent" if is_permanent else "transient") + suffix
-    observed = cell.run(name, is_permanent)
+    outcome = cell.run(name, is_permanent)
     if expected.kind is None or (expected.is_retried and not is_permanent):
-        assert not observed.outcome.failed, observed.outcome.printed
+        assert not outcome.failed, outcome.printed
     else:
-        assert_readable_failure(observed.outcome, row, expected.kind, sandbox.api_key)
-    assert_attempts(observed, column, expected, is_permanent, error)
+        assert_readable_failure(outcome, row, expected.kind, sandbox.api_key)
+    assert_attempts(cell, outcome, expected)
     if expected.is_retried:
-        assert_retry_after_is_honored(observed, column, error)
+        assert_retry_after_is_honored(cell)
     if column.expected in ("create", "delete"):
-        assert_project_is_as_reported(sandbox, observed.outcome, name, error)
+        assert_project_is_as_reported(sandbox, outcome, name, cell.error)
     elif column.method != "GET":
-        assert_keys_are_reported(sandbox, cell.proxy, observed.outcome, name)
+        assert_keys_are_reported(sandbox, cell.proxy, outcome, name)
 
 
 def assert_readable_failure(outcome: Outcome, row: Row, kind: str, secret: str) -> None:
     """The message is one line of text, the details are structured, and neither has the key or anything of Python's."""
     assert outcome.failed
-    message = outcome.result["msg"]
+    message, printed = outcome.result["msg"], outcome.printed
     assert re.fullmatch(r"[ -~]{20,700}", message), message
     assert row.message in message
-    assert not re.search(r"Traceback|0x[0-9a-f]{6}|Exception|Error\(|urllib3|<class|HTTPConnection", outcome.printed), (
-        outcome.printed
-    )
-    assert secret not in outcome.printed
+    assert not re.search(r"Traceback|0x[0-9a-f]{6}|Exception|Error\(|urllib3|<class|HTTPConnection", printed), printed
+    assert secret not in printed
     if "failure" in outcome.result:
         failure = outcome.result["failure"]
         assert (failure["kind"], failure.get("status")) == (kind, row.status)
     else:
-        assert outcome.printed == message, "only the inventory plugin has no details"
+        assert printed == message, "only the inventory plugin has no details"
 
 
-def assert_attempts(observed: Observed, column: Column, expected: Expected, is_permanent: bool, error: str) -> None:
+def assert_attempts(cell: Cell, outcome: Outcome, expected: Expected) -> None:
     """The number of attempts is the expected one; the proxy does not see connections that are refused."""
-    refused = len(observed.pauses) - column.skip if error == REFUSED and not is_permanent else 0
-    requests = observed.requests + refused
-    attempts = observed.outcome.result.get("failure", {}).get("attempts", 1)
+    column, is_permanent, is_refused = cell.column, cell.is_permanent, cell.error == REFUSED
+    requests = cell.requests + (len(cell.pauses) - column.skip if is_refused and not is_permanent else 0)
+    attempts = outcome.result.get("failure", {}).get("attempts", 1)
     if not expected.is_retried:
         assert (requests, attempts) == (1, 1)
-    elif is_permanent and error.startswith("423") and column.expected in ("create", "delete"):
+    elif is_permanent and cell.error.startswith("423") and column.expected in ("create", "delete"):
         assert requests > 2
     elif column.expected.endswith("_poll"):
         assert attempts == 1
-        if error != REFUSED:
-            assert observed.requests + column.skip == observed.outcome.result["polls"] > 1 + column.skip
+        assert is_refused or cell.requests + column.skip == outcome.result["polls"] > 1 + column.skip
     else:
         # The resource is observed for as long as a list may lag.
         is_observed = expected.kind == "unknown_outcome" and is_permanent
-        assert is_observed or len(observed.pauses) == 1
-        assert requests == (0 if error == REFUSED and is_permanent else 2)
-        assert attempts == (2 if "failure" in observed.outcome.result else 1)
+        assert is_observed or len(cell.pauses) == 1
+        assert requests == (0 if is_refused and is_permanent else 2)
+        assert attempts == (2 if "failure" in outcome.result else 1)
 
 
-def assert_retry_after_is_honored(observed: Observed, column: Column, error: str) -> None:
-    status, _comma, how = error.partition(", Retry-After ")
-    spread = SPREAD_AT_RATE_LIMIT if status == "429" else 0
-    pause = observed.pauses[column.skip]
+def assert_retry_after_is_honored(cell: Cell) -> None:
+    status, _comma, how = cell.error.partition(", Retry-After ")
+    spread = backoff.SPREAD_AT_RATE_LIMIT if status == "429" else 0
+    pause = cell.pauses[cell.column.skip]
     if how in ("in seconds", "of 100 years"):
         # A wait sleeps until the next poll is due, so the time since the response is not slept again.
-        assert -0.5 < pause - min(int(RETRY_AFTER[how]), MAX_RETRY_AFTER) <= spread
+        assert -0.5 < pause - min(int(RETRY_AFTER[how]), backoff.MAX_RETRY_AFTER) <= spread
     elif how == "as a date":
         assert 29.5 < pause <= 30 + spread
     else:
-        assert 0 <= pause <= MAX_BACKOFF
+        assert 0 <= pause <= backoff.MAX_BACKOFF
 
 
 def assert_project_is_as_reported(sandbox: Sandbox, outcome: Outcome, name: str, error: str) -> None:

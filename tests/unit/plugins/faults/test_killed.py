@@ -9,7 +9,6 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -19,7 +18,7 @@ import pytest
 from ansible_collections.clouddb.control.plugins.modules import api_key
 from ansible_collections.clouddb.control.tests.unit.plugins.faults.faulty_proxy import FaultyProxy
 from ansible_collections.clouddb.control.tests.unit.support.api_key_task import ids, mode_of
-from ansible_collections.clouddb.control.tests.unit.support.module_main import HasMain, Outcome, run_main
+from ansible_collections.clouddb.control.tests.unit.support.module_main import Outcome, run_main
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
 # The task is killed at one line in STRIDE, and more often in the files that write the secret; with --hypothesis-profile=soak
@@ -29,77 +28,47 @@ SECRET_FILE_STRIDE = 32
 STRIDE = 160
 PLUGINS = str(Path(api_key.__file__).parents[1])
 
-# Sends text from the child process to this one.
-Send = Callable[[str], object]
 
+def run_in_child(options: dict[str, Any], kill_at: int | None = None) -> list[str]:
+    """Call main() in a child process, and return the lines of plugins/ that it executes from the call of create_key() on.
 
-def lines_since(module: HasMain, options: dict[str, Any], function: str) -> list[str]:
-    """The lines of plugins/ that main() executes in a child process from the call of C(function) on, each as C(file:line)."""
-
-    def run(send: Send) -> None:
-        _trace(function, lambda line: send(f"{line}\n"))
-        run_main(module, options)
-
-    return in_child(run).splitlines()
-
-
-def run_until_killed(module: HasMain, options: dict[str, Any], function: str, index: int) -> str:
-    """Call main() in a child process that gets SIGKILL just before it executes C(lines_since(...)[index]).
-
-    Returns that line; empty if main() returned before.
+    With C(kill_at), the process gets SIGKILL just before the line with this index, and only that line is returned.
     """
-
-    def run(send: Send) -> None:
-        executed = 0
-
-        def on_line(line: str) -> None:
-            nonlocal executed
-            if executed == index:
-                send(line)
-                os.kill(os.getpid(), signal.SIGKILL)
-            executed += 1
-
-        _trace(function, on_line)
-        run_main(module, options)
-
-    return in_child(run)
-
-
-def _trace(function: str, on_line: Callable[[str], object]) -> None:
-    """Call C(on_line) just before each line of plugins/ is executed, from the call of C(function) on."""
-    entered = False
-
-    def trace(frame: FrameType, event: str, argument: object) -> Any:
-        nonlocal entered
-        if not frame.f_code.co_filename.startswith(PLUGINS):
-            return None
-        entered = entered or frame.f_code.co_name == function
-        if entered and event == "line":
-            on_line(f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}")
-        return trace
-
-    # Requests are sent in threads of their own.
-    threading.settrace(trace)
-    sys.settrace(trace)
-
-
-def in_child(run: Callable[[Send], object]) -> str:
-    """Call C(run) in a child process; returns what it sent before the process ended."""
     reading, writing = os.pipe()
     with warnings.catch_warnings():
         # Python warns of a fork while there are other threads. The child does not use them.
         warnings.simplefilter("ignore", DeprecationWarning)
         child = os.fork()
     if not child:
+        # None before the call of create_key().
+        executed: int | None = None
+
+        def trace(frame: FrameType, event: str, argument: object) -> Any:
+            nonlocal executed
+            if not frame.f_code.co_filename.startswith(PLUGINS):
+                return None
+            if executed is None and frame.f_code.co_name == "create_key":
+                executed = 0
+            if executed is not None and event == "line":
+                if kill_at in (None, executed):
+                    os.write(writing, f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}\n".encode())
+                if kill_at == executed:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                executed += 1
+            return trace
+
+        # Requests are sent in threads of their own.
+        threading.settrace(trace)
+        sys.settrace(trace)
         try:
-            run(lambda text: os.write(writing, text.encode()))
+            run_main(api_key, options)
         finally:
             os._exit(0)
     os.close(writing)
     with open(reading, encoding="utf-8") as pipe:
-        text = pipe.read()
+        lines = pipe.read().splitlines()
     os.waitpid(child, 0)
-    return text
+    return lines
 
 
 class KeyTask:
@@ -110,16 +79,12 @@ class KeyTask:
         connection = {"base_url": proxy.base_url, "api_key": sandbox.api_key}
         self.options: dict[str, Any] = {**connection, "name": "deploy", "dest": str(self.dest)}
 
-    @property
-    def key_ids(self) -> list[int]:
-        return ids(self.sandbox.keys("deploy"))
-
     def run(self, **options: Any) -> Outcome:
         return run_main(api_key, {**self.options, **options})
 
     def lines(self, is_soak: bool, **options: Any) -> list[int]:
         """The indexes of the lines at which to kill the task."""
-        executed = lines_since(api_key, {**self.options, **options}, "create_key")
+        executed = run_in_child({**self.options, **options})
         self.clean()
         return [
             index
@@ -129,16 +94,16 @@ class KeyTask:
 
     def kill(self, index: int, **options: Any) -> list[int]:
         """Kill the task just before the line with this index; returns the ids of the keys."""
-        line = run_until_killed(api_key, {**self.options, **options}, "create_key", index)
+        [line] = run_in_child({**self.options, **options}, index)
         # The sandbox processes what the task has sent, although the client is gone.
         self.proxy.wait_until_idle()
         assert {mode_of(path) for path in self.folder.iterdir()} <= {0o600}, line
         assert not self.dest.exists() or self.sandbox.accepts(self.dest.read_text()), f"{line}: incomplete secret"
-        return self.key_ids
+        return ids(self.sandbox.keys("deploy"))
 
     def clean(self) -> None:
         """Check that there is one key and its secret, and remove both, so that every run starts with the same state."""
-        [key_id] = self.key_ids
+        [key_id] = ids(self.sandbox.keys("deploy"))
         assert self.sandbox.accepts(self.dest.read_text()) and list(self.folder.iterdir()) == [self.dest]
         self.sandbox.api("DELETE", f"/api_keys/{key_id}")
         self.dest.unlink()

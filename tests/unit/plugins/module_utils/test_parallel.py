@@ -21,8 +21,7 @@ from ansible_collections.clouddb.control.plugins.module_utils import _parallel
 from ansible_collections.clouddb.control.plugins.module_utils._http import attempt as attempts
 from ansible_collections.clouddb.control.plugins.module_utils._http.errors import Unreachable
 from ansible_collections.clouddb.control.plugins.module_utils._parallel import in_parallel
-from ansible_collections.clouddb.control.tests.unit.support.attempt_timeouts import time_out_when
-from ansible_collections.clouddb.control.tests.unit.support.scripted_client import METHODS, Serve
+from ansible_collections.clouddb.control.tests.unit.support.scripted_client import METHODS, Serve, time_out_when
 
 MAX_WAIT = 30.0  # seconds; enough for a busy machine
 
@@ -123,7 +122,7 @@ def lookup(monkeypatch: pytest.MonkeyPatch) -> Iterator[SlowLookup]:
         return getaddrinfo(*args, **kwargs)
 
     monkeypatch.setattr(socket, "getaddrinfo", look_up)
-    time_out_when(monkeypatch, lambda attempt: slow.begun.is_set())
+    time_out_when(monkeypatch, slow.begun.is_set)
     yield slow
     slow.released.set()
     wait_until(lambda: not attempts_running())

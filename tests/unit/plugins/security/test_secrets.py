@@ -39,9 +39,8 @@ def assert_no_key(text: str) -> None:
 
 @pytest.mark.parametrize("encoding", sorted(encodings(SPECIAL_KEY)))
 def test_echoed_keys_are_redacted(serve: Serve, encoding: str) -> None:
-    served = serve(
-        reply({"message": f"what is {encoding}?", "code": encoding}, 401), api_key=SPECIAL_KEY, api_retries=0
-    )
+    echo = reply({"message": f"what is {encoding}?", "code": encoding}, 401)
+    served = serve(echo, api_key=SPECIAL_KEY, api_retries=0)
     with pytest.raises(StatusError) as error:
         served.client.get("projects")
     assert error.value.details["message"] == "what is ********?"
@@ -62,13 +61,9 @@ def test_neither_client_quotes_the_key_of_the_other(serve: Serve) -> None:
 def log_of(monkeypatch: pytest.MonkeyPatch, journal: bool) -> list[Any]:
     """What modules send to the system's log from now on."""
     logged: list[Any] = []
+    sending = SimpleNamespace(send=lambda *message, **fields: logged.append((message, fields)))
     monkeypatch.setattr(logging, "has_journal", journal)
-    monkeypatch.setattr(
-        logging,
-        "journal",
-        SimpleNamespace(send=lambda *message, **fields: logged.append((message, fields))),
-        raising=False,
-    )
+    monkeypatch.setattr(logging, "journal", sending, raising=False)
     monkeypatch.setattr(logging.syslog, "syslog", lambda *message: logged.append(message))
     return logged
 

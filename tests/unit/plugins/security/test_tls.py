@@ -10,7 +10,7 @@ import socket
 import ssl
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import Any, Callable, NoReturn
+from typing import Any, Callable
 
 import pytest
 import trustme
@@ -22,11 +22,9 @@ from ansible_collections.clouddb.control.tests.unit.support.module_main import H
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import API_KEY, Scripted, Serve, page
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import TUNNEL, Reply, reply
 
-DAY = timedelta(days=1)
+DAY, YEAR = timedelta(days=1), timedelta(days=365)
 # How errors describe a certificate of another host: the words of OpenSSL, and those of urllib3 1.
 OTHER_HOST = "(Hostname|IP address) mismatch|hostname '.*' doesn't match"
-ADVICE = "Set ca_path or REQUESTS_CA_BUNDLE"
-YEAR = timedelta(days=365)
 # Environment and options of a task. "right" is the bundle of the authority that issued the certificate, "wrong" that of the other one.
 TRUSTING: list[tuple[dict[str, str], dict[str, Any]]] = [
     ({}, {"ca_path": "right"}),
@@ -54,12 +52,11 @@ class Authority:
         self.bundle = str(folder / "authority.pem")
         self._authority.cert_pem.write_to_path(self.bundle)
 
-    def server(self, name: str = "127.0.0.1", valid: tuple[timedelta, timedelta] = (-DAY, DAY)) -> ssl.SSLContext:
-        """The TLS settings of a server of this name, with a certificate that is C(valid) from and until these times from now."""
+    def server(self, name: str = "127.0.0.1", since: timedelta = -DAY, until: timedelta = DAY) -> ssl.SSLContext:
+        """The TLS settings of a server of this name, with a certificate that is valid from and until these times from now."""
         now = datetime.now(timezone.utc)
-        certificate = self._authority.issue_cert(name, not_before=now + valid[0], not_after=now + valid[1])
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        certificate.configure_cert(context)
+        self._authority.issue_cert(name, not_before=now + since, not_after=now + until).configure_cert(context)
         return context
 
 
@@ -76,6 +73,14 @@ def other_authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 def task(served: Scripted, module: HasMain = project_info, **options: Any) -> Outcome:
     return run_main(module, {"base_url": served.service.base_url, "api_key": API_KEY, **options})
+
+
+def assert_not_trusted(served: Scripted, outcome: Outcome, problem: str = "") -> None:
+    """The connection is refused, with this problem, before anything is sent. C(ca_path) is advised unless it would not help."""
+    assert (outcome.failure["kind"], outcome.failure["attempts"]) == ("unreachable", 1)
+    assert re.search(f" is not trusted: ({problem})", outcome.result["msg"])
+    assert ("Set ca_path or REQUESTS_CA_BUNDLE" in outcome.result["msg"]) == (not problem)
+    assert served.requests == []
 
 
 def case_id(case: tuple[dict[str, str], dict[str, Any]]) -> str:
@@ -105,40 +110,29 @@ def test_trusted_certificates_are_accepted(serve: Serve, authority: Authority, o
 @pytest.mark.parametrize("options", REFUSING, ids=case_id, indirect=True)
 def test_untrusted_certificates_get_no_request(serve: Serve, authority: Authority, options: dict[str, Any]) -> None:
     served = serve(tls=authority.server())
-    outcome = task(served, **options)
-    assert (outcome.failure["kind"], outcome.failure["attempts"]) == ("unreachable", 1)
-    assert " is not trusted: " in outcome.result["msg"] and ADVICE in outcome.result["msg"]
-    assert served.requests == []
+    assert_not_trusted(served, task(served, **options))
 
 
 @pytest.mark.parametrize(
-    "name, valid, part",
+    "problem, server",
     [
-        ("control.example.com", (-DAY, DAY), OTHER_HOST),
-        ("127.0.0.1", (-YEAR, -DAY), "certificate has expired"),
-        ("127.0.0.1", (DAY, YEAR), "certificate is not yet valid"),
+        (OTHER_HOST, {"name": "control.example.com"}),
+        ("certificate has expired", {"since": -YEAR, "until": -DAY}),
+        ("certificate is not yet valid", {"since": DAY, "until": YEAR}),
     ],
 )
 def test_invalid_certificates_of_a_trusted_authority_are_refused(
-    serve: Serve, authority: Authority, name: str, valid: tuple[timedelta, timedelta], part: str
+    serve: Serve, authority: Authority, problem: str, server: dict[str, Any]
 ) -> None:
-    served = serve(tls=authority.server(name, valid))
-    outcome = task(served, ca_path=authority.bundle)
-    assert (outcome.failure["kind"], outcome.failure["attempts"]) == ("unreachable", 1)
-    assert re.search(f" is not trusted: ({part})", outcome.result["msg"])
-    # A CA bundle would not help.
-    assert ADVICE not in outcome.result["msg"]
-    assert served.requests == []
+    served = serve(tls=authority.server(**server))
+    assert_not_trusted(served, task(served, ca_path=authority.bundle), problem)
 
 
 @of_every_module
 def test_http_is_refused_before_the_name_lookup(
     monkeypatch: pytest.MonkeyPatch, module: HasMain, options: dict[str, Any]
 ) -> None:
-    def nowhere(*args: Any, **kwargs: Any) -> NoReturn:
-        raise AssertionError(f"looked up {args[0]}")
-
-    monkeypatch.setattr(socket, "getaddrinfo", nowhere)
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *args, **_options: pytest.fail(f"looked up {args[0]}"))
     outcome = run_main(module, {"base_url": "http://control.example.com/api/v2", "api_key": API_KEY, **options})
     assert outcome.failure == {"kind": "invalid_option", "option": "base_url"}
 
@@ -165,6 +159,8 @@ REFUSAL = reply(b"", 407)
 
 # behind(*script, variable, credentials)
 Behind = Callable[..., Scripted]
+# serve_tls(*script, name), with a certificate of a trusted authority
+ServeTls = Callable[..., Scripted]
 
 
 @pytest.fixture
@@ -179,93 +175,84 @@ def behind(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> Behind:
     return start
 
 
+@pytest.fixture
+def serve_tls(serve: Serve, authority: Authority, monkeypatch: pytest.MonkeyPatch) -> ServeTls:
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", authority.bundle)
+    return lambda *script, name=HOST: serve(*script, tls=authority.server(name))
+
+
 @pytest.fixture(autouse=True)
 def resolve_all_names_to_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     lookup = socket.getaddrinfo
     monkeypatch.setattr(socket, "getaddrinfo", lambda host, *args, **kwargs: lookup("127.0.0.1", *args, **kwargs))
 
 
-def task_for(host: str, served: Scripted, **options: Any) -> Outcome:
+def task_for(served: Scripted, host: str = HOST, **options: Any) -> Outcome:
     """The outcome of a task whose base_url has this host instead of the address."""
     base_url = served.service.base_url.replace("127.0.0.1", host)
     return task(served, base_url=base_url, api_retries=0, **options)
 
 
-def assert_received_the_key(served: Scripted) -> None:
+def assert_receives_the_key(served: Scripted, host: str = HOST) -> None:
+    assert not task_for(served, host).failed
     assert [request.headers.get_all("Authorization") for request in served.requests] == [[f"Bearer {API_KEY}"]]
 
 
 @pytest.mark.parametrize("variable", ["HTTPS_PROXY", "https_proxy", "ALL_PROXY"])
-def test_https_proxy_sees_only_the_host(serve: Serve, behind: Behind, authority: Authority, variable: str) -> None:
+def test_https_proxy_sees_only_the_host(serve_tls: ServeTls, behind: Behind, variable: str) -> None:
     proxy = behind(TUNNEL, variable=variable)
-    served = serve(PROJECTS, tls=authority.server(HOST))
-    assert not task_for(HOST, served, ca_path=authority.bundle).failed
-    assert_received_the_key(served)
+    assert_receives_the_key(serve_tls(PROJECTS))
     [received] = proxy.requests
     assert (received.method, received.target.partition(":")[0]) == ("CONNECT", HOST)
     assert API_KEY not in str(received.headers)
 
 
-def test_certificate_is_validated_behind_a_proxy(serve: Serve, behind: Behind, authority: Authority) -> None:
+def test_certificate_is_validated_behind_a_proxy(serve_tls: ServeTls, behind: Behind) -> None:
     behind(TUNNEL)
-    served = serve(tls=authority.server("elsewhere.example.com"))
-    outcome = task_for(HOST, served, ca_path=authority.bundle)
-    assert re.search(f" is not trusted: ({OTHER_HOST})", outcome.result["msg"])
-    assert served.requests == []
+    served = serve_tls(name="elsewhere.example.com")
+    assert_not_trusted(served, task_for(served), OTHER_HOST)
 
 
 @pytest.mark.parametrize(
-    "no_proxy, is_bypassed", [(HOST, True), ("other.example.com,.example.com", True), ("example.org", False)]
+    "no_proxy, tunnels", [(HOST, []), ("other.example.com,.example.com", []), ("example.org", [TUNNEL])]
 )
 def test_no_proxy_is_honored(
-    serve: Serve,
-    behind: Behind,
-    authority: Authority,
-    monkeypatch: pytest.MonkeyPatch,
-    no_proxy: str,
-    is_bypassed: bool,
+    serve_tls: ServeTls, behind: Behind, monkeypatch: pytest.MonkeyPatch, no_proxy: str, tunnels: list[Reply]
 ) -> None:
-    behind(*([] if is_bypassed else [TUNNEL]))
+    behind(*tunnels)
     monkeypatch.setenv("NO_PROXY", no_proxy)
-    served = serve(PROJECTS, tls=authority.server(HOST))
-    assert not task_for(HOST, served, ca_path=authority.bundle).failed
-    assert_received_the_key(served)
+    assert_receives_the_key(serve_tls(PROJECTS))
 
 
 @pytest.mark.parametrize("host, tls", [("127.0.0.1", False), ("localhost", True)])
-def test_loopback_bypasses_proxies(serve: Serve, behind: Behind, authority: Authority, host: str, tls: bool) -> None:
+def test_loopback_bypasses_proxies(serve: Serve, serve_tls: ServeTls, behind: Behind, host: str, tls: bool) -> None:
     proxies = [behind(variable=variable) for variable in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")]
-    served = serve(PROJECTS, tls=authority.server(host) if tls else False)
-    assert not task_for(host, served, ca_path=authority.bundle).failed
-    assert_received_the_key(served)
+    assert_receives_the_key(serve_tls(PROJECTS, name=host) if tls else serve(PROJECTS), host)
     assert [proxy.requests for proxy in proxies] == [[], [], []]
 
 
 def test_http_through_a_proxy_needs_allow_http(serve: Serve, behind: Behind) -> None:
     proxy, served = behind(PROJECTS, variable="HTTP_PROXY"), serve()
-    assert task_for(HOST, served).failure == {"kind": "invalid_option", "option": "base_url"}
+    assert task_for(served).failure == {"kind": "invalid_option", "option": "base_url"}
     assert proxy.requests == served.requests == []
-    assert not task_for(HOST, served, allow_http=True).failed
+    assert not task_for(served, allow_http=True).failed
     assert API_KEY in proxy.requests[0].headers["Authorization"]
 
 
 @pytest.mark.parametrize("credentials", [CREDENTIALS, ""])
-def test_credentials_are_sent_to_the_proxy(
-    serve: Serve, behind: Behind, authority: Authority, credentials: str
-) -> None:
+def test_credentials_are_sent_to_the_proxy(serve_tls: ServeTls, behind: Behind, credentials: str) -> None:
     proxy = behind(REFUSAL, credentials=credentials and f"{credentials}@")
-    outcome = task_for(HOST, serve(tls=authority.server(HOST)), ca_path=authority.bundle)
+    outcome = task_for(serve_tls())
     sent = f"Basic {base64.b64encode(credentials.encode()).decode()}" if credentials else None
     assert [request.headers["Proxy-Authorization"] for request in proxy.requests] == [sent]
     assert "407" in outcome.result["msg"]
     assert "-password" not in outcome.printed
 
 
-def test_a_refused_tunnel_means_not_sent(serve: Serve, behind: Behind, authority: Authority) -> None:
+def test_a_refused_tunnel_means_not_sent(serve: Serve, serve_tls: ServeTls, behind: Behind) -> None:
     """The first request uses no proxy. Then the environment changes, and the proxy refuses the POST."""
-    served = serve(PROJECTS, tls=authority.server(HOST))
-    port = served.service.base_url.rpartition(":")[2].partition("/")[0]
-    client = serve(base_url=f"https://{HOST}:{port}/api/v2", ca_path=authority.bundle, api_retries=2).client
+    base_url = serve_tls(PROJECTS).service.base_url.replace("127.0.0.1", HOST)
+    client = serve(base_url=base_url, api_retries=2).client
     client.get("projects")
     behind(*[REFUSAL] * 3)
     with pytest.raises(Unreachable) as error:
@@ -286,7 +273,7 @@ def test_a_refused_tunnel_means_not_sent(serve: Serve, behind: Behind, authority
 )
 def test_proxy_errors_do_not_quote_the_password(serve: Serve, monkeypatch: pytest.MonkeyPatch, proxy_url: str) -> None:
     monkeypatch.setenv("HTTPS_PROXY", proxy_url)
-    outcome = task_for(HOST, serve(tls=True))
+    outcome = task_for(serve(tls=True))
     assert outcome.failure["kind"] == "unreachable"
     assert "Unicode" not in outcome.printed and "unexpected" not in outcome.printed
     assert "proxy-pass" not in outcome.printed

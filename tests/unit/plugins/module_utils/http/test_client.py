@@ -25,7 +25,6 @@ from ansible_collections.clouddb.control.plugins.module_utils import _http as ht
 from ansible_collections.clouddb.control.plugins.module_utils._clock import Deadline
 from ansible_collections.clouddb.control.plugins.module_utils._http import errors, session
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
-from ansible_collections.clouddb.control.tests.unit.support.attempt_timeouts import time_out_when_hanging
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EPOCH
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import (
     API_KEY,
@@ -33,6 +32,7 @@ from ansible_collections.clouddb.control.tests.unit.support.scripted_client impo
     Scripted,
     Serve,
     each_method,
+    time_out_when_hanging,
 )
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import (
     CUT_OFF,

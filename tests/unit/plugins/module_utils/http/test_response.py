@@ -22,7 +22,6 @@ from ansible_collections.clouddb.control.plugins.module_utils._http.errors impor
 from ansible_collections.clouddb.control.plugins.module_utils._http.message import Request
 from ansible_collections.clouddb.control.plugins.module_utils._http.pages import pages
 from ansible_collections.clouddb.control.plugins.module_utils._http.response import Response
-from ansible_collections.clouddb.control.tests.unit.support.environment import clear_environment
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import Scripted, Serve, page, scripted
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import (
     Reply,
@@ -53,8 +52,7 @@ cursors = texts.filter(lambda text: text != "more") | st.sampled_from(
 @pytest.fixture(scope="module")
 def service() -> Iterator[ScriptedService]:
     """A scripted service for all examples."""
-    with pytest.MonkeyPatch.context() as monkeypatch, scripted_service() as running:
-        clear_environment(monkeypatch)
+    with scripted_service() as running:
         yield running
         running.script.clear()
 
