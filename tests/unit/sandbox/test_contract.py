@@ -93,14 +93,15 @@ class TestApiKeys:
         assert len(secrets) == 20
         assert all(re.fullmatch("[a-z0-9]{64}", secret) for secret in secrets)
 
-    def test_secret_is_not_retrievable(self, served, tmp_path):
+    def test_secret_is_not_retrievable(self, serve, tmp_path):
         """api.md: "returned only at creation and not retrievable afterwards" "It cannot be viewed again"; nor does
         the database contain it."""
-        created = served.create_key()
+        service = serve()
+        created = service.create_key()
         later = [
-            served.get("api_keys").text,
-            served.get("/_sandbox/requests").text,
-            served.request("DELETE", f"api_keys/{created['id']}").text,
+            service.get("api_keys").text,
+            service.get("/_sandbox/requests").text,
+            service.request("DELETE", f"api_keys/{created['id']}").text,
         ]
         assert not any(created["key"] in text for text in later)
         stored = b"".join(path.read_bytes() for path in tmp_path.iterdir())

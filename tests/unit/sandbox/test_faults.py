@@ -348,11 +348,7 @@ class TestLingeringDeletion:
         service.create_role()
         branch = service.create_finished_branch()
         compute = service.ok("GET", f"{branch}/endpoints")["endpoints"][0]["id"]
-        paths = [
-            f"{branch}/databases/clouddb",
-            f"{branch}/roles/app",
-            f"projects/{PROJECT}/endpoints/{compute}",
-        ]
+        paths = [f"{branch}/databases/clouddb", f"{branch}/roles/app", f"projects/{PROJECT}/endpoints/{compute}"]
         service.fault("lingering_deletion", seconds=60, operations="empty", times=None)
         for path in (*paths, f"projects/{PROJECT}"):
             service.ok("DELETE", path)
@@ -378,10 +374,11 @@ class TestLingeringDeletion:
         assert [service.request("DELETE", path).status_code for _attempt in range(2)] == [422, 422]
         assert states(service) == {"main": "ready"}
 
-    def test_deletion_survives_a_restart(self, serve, served):
-        path = served.create_finished_branch()
-        served.fault("lingering_deletion", seconds=60)
-        served.ok("DELETE", path)
+    def test_deletion_survives_a_restart(self, serve):
+        service = serve({"projects": [{"id": PROJECT}]})
+        path = service.create_finished_branch()
+        service.fault("lingering_deletion", seconds=60)
+        service.ok("DELETE", path)
         service = serve()
         assert service.ok("GET", path)["branch"]["current_state"] == "deleting"
         service.advance(60)

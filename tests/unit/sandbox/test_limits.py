@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.clouddb.control.tests.unit.support.sandbox import API_KEY, Settings, run_in_thread
 from clouddb_sandbox.rules import ANSWERS
 
 PROJECT = "wispy-lake-12345678"
@@ -64,12 +63,10 @@ def test_a_deleted_project_makes_room(service):
     service.ok("POST", "projects", json={"project": {}})
 
 
-def test_limits_of_the_start(tmp_path, connect):
-    settings = Settings(tmp_path / "sandbox.sqlite", API_KEY, {}, speed=0, limits={"projects": 0})
-    with run_in_thread(settings) as (base_url, _server):
-        service = connect(base_url)
-        assert service.ok("GET", "/_sandbox/limits")["projects"] == 0
-        assert service.request("POST", "projects", json={"project": {}}).json()["code"] == "PROJECTS_LIMIT_EXCEEDED"
+def test_limits_of_the_start(serve):
+    service = serve(limits={"projects": 0})
+    assert service.ok("GET", "/_sandbox/limits")["projects"] == 0
+    assert service.request("POST", "projects", json={"project": {}}).json()["code"] == "PROJECTS_LIMIT_EXCEEDED"
 
 
 @pytest.mark.parametrize("name", ANSWERS)

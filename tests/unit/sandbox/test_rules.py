@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.clouddb.control.tests.unit.support.sandbox import API_KEY, Settings, run_in_thread
 from clouddb_sandbox.middleware import MAX_BODY
 from clouddb_sandbox.rules import (
     LOCKED,
@@ -456,17 +455,14 @@ def test_operations_of_a_restore(service, default):
 
 
 @pytest.mark.parametrize("lock", ["branch", "project"])
-def test_locked(tmp_path, connect, lock):
+def test_locked(serve, lock):
     """By an operation on the branch, or in the project."""
-    seed = {"projects": [{"id": PROJECT, "age": "1d"}]}
-    settings = Settings(tmp_path / "sandbox.sqlite", API_KEY, seed, speed=0, lock=lock)
-    with run_in_thread(settings) as (base_url, _server):
-        service = connect(base_url)
-        default = f"{BRANCHES}/{service.default_branch()}"
-        other = f"{BRANCHES}/{service.create_branch(branch={'name': 'dev'})['branch']['id']}"
-        assert refused(service.request("DELETE", other), 423) == LOCKED
-        response = service.request("PATCH", default, json={"branch": {"name": "trunk"}})
-        assert response.status_code == {"branch": 200, "project": 423}[lock]
+    service = serve({"projects": [{"id": PROJECT, "age": "1d"}]}, lock=lock)
+    default = f"{BRANCHES}/{service.default_branch()}"
+    other = f"{BRANCHES}/{service.create_branch(branch={'name': 'dev'})['branch']['id']}"
+    assert refused(service.request("DELETE", other), 423) == LOCKED
+    response = service.request("PATCH", default, json={"branch": {"name": "trunk"}})
+    assert response.status_code == {"branch": 200, "project": 423}[lock]
 
 
 def test_codes(service):
