@@ -87,6 +87,12 @@ class Service:
         assert response.ok, f"{method} {path}: {response.status_code} {response.text}"
         return response.json()
 
+    def finished(self, method, path, **options):
+        """The same, and advance the clock until its operations are finished."""
+        body = self.ok(method, path, **options)
+        self.advance(5)
+        return body
+
     def as_key(self, api_key):
         return Service(self.base_url, api_key, self.adapter)
 
@@ -119,8 +125,8 @@ class Service:
 
     def create_role(self, name="app"):
         """Create a role that owns nothing on the default branch."""
-        self.ok("POST", f"projects/{PROJECT}/branches/{self.default_branch()}/roles", json={"role": {"name": name}})
-        self.advance(5)
+        roles = f"projects/{PROJECT}/branches/{self.default_branch()}/roles"
+        self.finished("POST", roles, json={"role": {"name": name}})
 
     def operation(self, operation):
         path = f"projects/{operation['project_id']}/operations/{operation['id']}"

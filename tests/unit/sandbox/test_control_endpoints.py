@@ -67,8 +67,7 @@ class TestOperationPlans:
         assert (create_branch["status"], start_compute["status"]) == ("running", "failed")
 
     def test_project_id_selects_operations(self, service):
-        other = service.ok("POST", "projects", json={"project": {}})["project"]["id"]
-        service.advance(5)
+        other = service.finished("POST", "projects", json={"project": {}})["project"]["id"]
         service.plan([[0, "failed"]], project_id=other)
         assert service.create_branch(endpoints=[])["operations"][0]["status"] == "running"
         created = service.ok("POST", f"projects/{other}/branches", json={"endpoints": []})

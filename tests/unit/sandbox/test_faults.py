@@ -322,8 +322,7 @@ class TestLingeringDeletion:
         create(service, "preview")
         service.advance(5)
         assert states(service) == {"main": "ready", "preview": "ready"}
-        service.ok("DELETE", f"{BRANCHES}/{service.branches()[1]['id']}")
-        service.advance(5)
+        service.finished("DELETE", f"{BRANCHES}/{service.branches()[1]['id']}")
 
     def test_running_operations(self, service):
         path = service.create_finished_branch()
@@ -351,8 +350,7 @@ class TestLingeringDeletion:
         paths = [f"{branch}/databases/clouddb", f"{branch}/roles/app", f"projects/{PROJECT}/endpoints/{compute}"]
         service.fault("lingering_deletion", seconds=60, operations="empty", times=None)
         for path in (*paths, f"projects/{PROJECT}"):
-            service.ok("DELETE", path)
-            service.advance(5)
+            service.finished("DELETE", path)
             assert service.get(path).status_code == 200
             assert service.request("DELETE", path).status_code == 404
         assert names(service, "projects", "projects") == ["shop"]

@@ -67,17 +67,3 @@ def test_org_id_is_required(serve):
         assert service.get("projects").status_code == 400
         assert len(service.ok("GET", "projects", params={"org_id": ORG})["projects"]) == 1
         assert service.as_key(create_key(service)["key"]).get("projects").status_code == 200
-
-
-def test_settings_of_a_project(service):
-    """A change replaces the settings that it names, and starts an operation."""
-    path = f"projects/{PROJECT}"
-    assert service.ok("GET", path)["project"]["settings"] == {}
-    quota, ips = {"quota": {"active_time_seconds": 60}}, {"allowed_ips": {"ips": ["192.0.2.1"]}}
-    for settings in (quota, ips):
-        changed = service.ok("PATCH", path, json={"project": {"settings": settings}})
-        assert [operation["action"] for operation in changed["operations"]] == ["apply_config"]
-        service.advance(5)
-    assert service.ok("GET", path)["project"]["settings"] == {**quota, **ips}
-    created = service.ok("POST", "projects", json={"project": {"settings": ips}})["project"]
-    assert created["settings"] == ips

@@ -42,8 +42,7 @@ def test_owner_of_a_database_is_a_role_of_the_branch(service, databases):
 )
 def test_update_of_a_database(service, databases, changes, expected):
     """Fields that are missing or null stay as they are. The id stays the same."""
-    service.ok("POST", databases.replace("/databases", "/roles"), json={"role": {"name": "app"}})
-    service.advance(5)
+    service.finished("POST", databases.replace("/databases", "/roles"), json={"role": {"name": "app"}})
     before = service.create_database(service.default_branch()).json()["database"]
     service.advance(5)
     changed = service.ok("PATCH", f"{databases}/orders", json={"database": changes})["database"]
@@ -76,9 +75,7 @@ def test_database_with_special_characters(service, databases):
 
 
 def create_role(service, branch, name="app"):
-    role = service.ok("POST", f"{branch}/roles", json={"role": {"name": name}})["role"]
-    service.advance(5)
-    return role
+    return service.finished("POST", f"{branch}/roles", json={"role": {"name": name}})["role"]
 
 
 def test_create(service, branch):
@@ -146,8 +143,7 @@ def test_new_branch_has_a_connection_uri_with_one_role_and_one_database(service,
     assert "connection_uris" not in service.create_branch(endpoints=[])
     create_role(service, branch)
     assert "connection_uris" not in service.create_branch()
-    service.ok("DELETE", f"{branch}/roles/app")
-    service.advance(5)
+    service.finished("DELETE", f"{branch}/roles/app")
     assert "connection_uris" in service.create_branch()
     service.create_database(service.default_branch())
     service.advance(5)
@@ -212,8 +208,7 @@ def test_passwords_are_only_in_responses_that_are_about_them(service, branch):
     """They are in no other response, and not in the request log."""
     role = create_role(service, branch)
     created = service.create_branch()
-    secrets = {role["password"], service.ok("GET", f"{branch}/roles/clouddb_owner/reveal_password")["password"]}
-    service.advance(5)
+    secrets = {role["password"], service.finished("GET", f"{branch}/roles/clouddb_owner/reveal_password")["password"]}
     project = f"projects/{PROJECT}"
     lists = [
         f"{project}/branches",
