@@ -42,16 +42,8 @@ def test_key_that_is_limited_to_a_project(service):
     created = create_key(service, project_id=PROJECT)
     assert created["project_id"] == service.ok("GET", KEYS)[0]["project_id"] == PROJECT
     key = service.as_key(created["key"])
-    for path in (
-        "projects",
-        f"projects/{other}",
-        f"projects/{PROJECT}9",
-        "api_keys",
-        KEYS,
-        "users/me",
-        "nowhere",
-        "/_sandbox/faults",
-    ):
+    projects = ("projects", f"projects/{other}", f"projects/{PROJECT}9")
+    for path in (*projects, "api_keys", KEYS, "users/me", "nowhere", "/_sandbox/faults"):
         assert key.get(path).status_code == 404, path
     assert key.request("POST", "projects", json={"project": {}}).status_code == 404
     for path in (f"projects/{PROJECT}", f"projects/{PROJECT}/branches"):

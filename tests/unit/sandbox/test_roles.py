@@ -128,9 +128,8 @@ def test_new_project_has_connection_uri_and_role_with_password(service):
         "host": endpoint["host"],
         "pooler_host": f"{endpoint['id']}-pooler.aws-us-east-2.clouddb.example",
     }
-    assert connection["connection_uri"] == (
-        f"postgresql://clouddb_owner:{role['password']}@{endpoint['host']}/clouddb?sslmode=require"
-    )
+    uri = f"postgresql://clouddb_owner:{role['password']}@{endpoint['host']}/clouddb?sslmode=require"
+    assert connection["connection_uri"] == uri
 
 
 def test_new_branch_has_a_connection_uri_with_one_role_and_one_database(service, branch):
@@ -157,9 +156,8 @@ def test_connection_uri(service, branch):
     parts = urlsplit(uri)
     assert (unquote(parts.username), parts.password) == ("me@home/ü", role["password"])
     assert (parts.scheme, parts.path, parts.query) == ("postgresql", "/clouddb", "sslmode=require")
-    hosts = {
-        item["branch_id"]: item["host"] for item in service.ok("GET", f"projects/{PROJECT}/endpoints")["endpoints"]
-    }
+    computes = service.ok("GET", f"projects/{PROJECT}/endpoints")["endpoints"]
+    hosts = {each["branch_id"]: each["host"] for each in computes}
     assert parts.hostname == hosts[service.default_branch()]
     other = service.create_branch()["branch"]["id"]
     params = {"database_name": "clouddb", "role_name": "clouddb_owner", "branch_id": other}
@@ -210,16 +208,12 @@ def test_passwords_are_only_in_responses_that_are_about_them(service, branch):
     created = service.create_branch()
     secrets = {role["password"], service.finished("GET", f"{branch}/roles/clouddb_owner/reveal_password")["password"]}
     project = f"projects/{PROJECT}"
-    lists = [
-        f"{project}/branches",
-        f"{project}/endpoints",
-        f"{project}/operations",
-        f"{branch}/roles",
-        f"{branch}/databases",
-    ]
+    below_project = ("", "/branches", "/endpoints", "/operations")
+    below_branch = ("", "/roles", "/roles/app", "/databases")
+    paths = ["projects", *(project + below for below in below_project), *(branch + below for below in below_branch)]
     responses = [
         json.dumps(created),
-        *(service.get(path).text for path in ("projects", project, branch, f"{branch}/roles/app", *lists)),
+        *(service.get(path).text for path in paths),
         service.get("/_sandbox/requests").text,
         service.request("DELETE", f"{branch}/roles/app").text,
         service.request("DELETE", f"{project}/branches/{created['branch']['id']}").text,
@@ -233,8 +227,6 @@ def test_projects_have_different_passwords(serve):
     """Also those of the same seed."""
     service = serve({"generate": {"projects": 3}})
     params = {"database_name": "clouddb", "role_name": "clouddb_owner"}
-    passwords = {
-        urlsplit(service.ok("GET", f"projects/{project['id']}/connection_uri", params=params)["uri"]).password
-        for project in service.ok("GET", "projects")["projects"]
-    }
-    assert len(passwords) == 3
+    paths = [f"projects/{project['id']}/connection_uri" for project in service.ok("GET", "projects")["projects"]]
+    uris = [service.ok("GET", path, params=params)["uri"] for path in paths]
+    assert len({urlsplit(uri).password for uri in uris}) == 3
