@@ -56,7 +56,6 @@ def test_state_of_a_branch_is_init_until_its_creation_is_finished(service):
 
 
 def test_rename(service):
-    """It starts no operations."""
     path = service.create_finished_branch(branch={"name": "preview"})
     before = service.ok("GET", path)["branch"]
     changed = service.ok("PATCH", path, json={"branch": {"name": "review"}})
@@ -123,7 +122,6 @@ def test_a_branch_has_no_children_or_does_not_expire(service):
 
 @pytest.mark.parametrize("days", [-1, 0, 30.001])
 def test_time_at_which_no_branch_can_expire_gets_422(service, days):
-    """As in the public service, it is in the future, and at most 30 days ahead."""
     path = service.create_finished_branch()
     changed = {"branch": {"name": "x", "expires_at": service.later(days=days)}}
     for method, target in (("PATCH", path), ("POST", BRANCHES)):

@@ -35,7 +35,6 @@ class TestClock:
         assert service.ok("GET", "/_sandbox/clock")["speed"] == 0
 
     def test_clock_and_speed_persist_across_restart(self, serve):
-        """The clock does not go backwards, and keeps its speed."""
         service = serve()
         advanced = service.advance(10 * 86400)["now"]
         created = service.create_key()["created_at"]

@@ -121,14 +121,12 @@ class TestConnections:
         return served
 
     def test_lost_response(self, service):
-        """The request is processed, without a response."""
         service.fault("lost_answer", method="POST", path="/api_keys")
         with pytest.raises(requests.ConnectionError, match="without response"):
             service.create_key("ci")
         assert key_names(service) == ["sandbox", "ci"]
 
     def test_reset(self, service):
-        """The connection is closed and the request is not processed."""
         service.fault("reset", method="POST")
         with pytest.raises(requests.ConnectionError):
             service.create_key("ci")
@@ -144,7 +142,6 @@ class TestConnections:
         assert key_names(service) == ["sandbox"]
 
     def test_reset_after_the_client_disconnected(self, service):
-        """The sandbox continues to respond to other requests."""
         service.fault("delay", seconds=0.2)
         service.fault("reset")
         send_and_disconnect(service, "GET", "projects")
@@ -335,7 +332,6 @@ class TestLingeringDeletion:
         assert service.ok("GET", path)["branch"]["current_state"] == "deleting"
 
     def test_other_objects(self, service):
-        """A database, a role, a compute and a project."""
         service.create_role()
         branch = service.create_finished_branch()
         compute = service.ok("GET", f"{branch}/endpoints")["endpoints"][0]["id"]

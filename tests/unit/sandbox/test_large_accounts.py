@@ -33,7 +33,6 @@ def statuses(service, project):
 
 
 def test_an_operation_plan_applies_to_the_next_operation_of_any_project(serve):
-    """It does not apply to earlier ones, even if another project is requested first."""
     service = serve({"projects": [{"id": "first"}, {"id": "second"}]})
     [compute] = service.ok("GET", "projects/first/endpoints")["endpoints"]
     body = {"endpoint": {"suspend_timeout_seconds": 60}}

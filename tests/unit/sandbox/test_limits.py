@@ -14,17 +14,13 @@ BRANCHES = f"{PATH}/branches"
 
 
 def creations(service):
-    """A request that creates one more, by the name of its limit, and the code of that."""
-    default = service.default_branch()
+    default, database = service.default_branch(), {"name": "orders", "owner_name": "clouddb_owner"}
     return {
         "projects": (("projects", {"project": {}}), "PROJECTS"),
         "branches": ((BRANCHES, {"endpoints": []}), "BRANCHES"),
         "root_branches": ((BRANCHES, {"branch": {"init_source": "schema-only"}}), "ROOT_BRANCHES"),
         "computes": ((f"{PATH}/endpoints", {"endpoint": {"branch_id": default, "type": "read_only"}}), "ENDPOINTS"),
-        "databases": (
-            (f"{BRANCHES}/{default}/databases", {"database": {"name": "orders", "owner_name": "clouddb_owner"}}),
-            "DATABASES",
-        ),
+        "databases": ((f"{BRANCHES}/{default}/databases", {"database": database}), "DATABASES"),
         "users": ((f"{BRANCHES}/{default}/roles", {"role": {"name": "app"}}), "ROLES"),
     }
 
@@ -86,11 +82,8 @@ def test_recorded_answers(service, name):
 
 def test_rewrite(service):
     """Of successful responses only."""
-    change = {
-        "set": {"branches.*.current_state": "archived", "none.*.x": 1},
-        "omit": ["branches.*.protected", "annotations"],
-    }
-    service.fault("rewrite", path=f"/{BRANCHES}", **change)
+    changed = {"branches.*.current_state": "archived", "none.*.x": 1}
+    service.fault("rewrite", path=f"/{BRANCHES}", set=changed, omit=["branches.*.protected", "annotations"])
     page = service.ok("GET", BRANCHES)
     assert page["branches"][0]["current_state"] == "archived"
     assert not {"protected", "annotations"} & {*page["branches"][0], *page}

@@ -15,13 +15,11 @@ CONNECTION_URI = f"projects/{PROJECT}/connection_uri"
 
 @pytest.fixture
 def branch(service):
-    """The path of the default branch."""
     return f"projects/{PROJECT}/branches/{service.default_branch()}"
 
 
 @pytest.fixture
 def databases(service):
-    """The path of the default branch's databases."""
     return f"projects/{PROJECT}/branches/{service.default_branch()}/databases"
 
 
@@ -166,7 +164,6 @@ def test_connection_uri(service, branch):
 
 
 def test_connection_uri_of_another_compute_and_of_the_pooler(service):
-    """Without endpoint_id, it is that of the read_write compute."""
     replica, writer = {"type": "read_only"}, {"type": "read_write"}
     created = service.create_branch(endpoints=[replica, writer])
     params = {"database_name": "clouddb", "role_name": "clouddb_owner", "branch_id": created["branch"]["id"]}
@@ -203,7 +200,6 @@ def test_branch_without_compute_has_no_connection_uri(service):
 
 
 def test_passwords_are_only_in_responses_that_are_about_them(service, branch):
-    """They are in no other response, and not in the request log."""
     role = create_role(service, branch)
     created = service.create_branch()
     secrets = {role["password"], service.finished("GET", f"{branch}/roles/clouddb_owner/reveal_password")["password"]}

@@ -50,7 +50,6 @@ def create_compute(service, branch, **fields):
 
 
 def organization_key(service, org_id=ORG, **body):
-    """A client with a new key of an organization."""
     created = service.ok("POST", f"organizations/{org_id}/api_keys", json={"key_name": "ci", **body})
     return service.as_key(created["key"])
 
@@ -61,13 +60,11 @@ def role_password(service, branch, role="clouddb_owner"):
 
 @pytest.fixture
 def default(service):
-    """The path of the default branch."""
     return f"{BRANCHES}/{service.default_branch()}"
 
 
 @pytest.fixture
 def protected(service):
-    """The path of a protected branch."""
     return service.create_finished_branch(branch={"name": "production", "protected": True})
 
 
@@ -113,7 +110,6 @@ def test_fields_of_bodies(service, project):
 
 
 def test_unknown_fields(service):
-    """With the known ones beside them."""
     settings = {"quotas": {"active_time_seconds": 1}, "allowed_ips": {"ips": ["192.0.2.1"], "ipss": []}}
     created = create_project(service, name="wiki", settings=settings, colour="blue").json()["project"]
     assert created["settings"] == {"allowed_ips": {"ips": ["192.0.2.1"]}}
@@ -256,13 +252,13 @@ def test_pages_of_branches(service):
     assert names(search=renamed.rsplit("/", 1)[1][3:]) == ["bb"]
     assert names(sort_by="name") == ["main", "c", "bb", "a"]
     assert "bb" in names(search="B")
-    for order, last in (("desc", ["bb", "a"]), ("asc", ["c", "main"])):
-        query = {"limit": 2, "sort_by": "name", "sort_order": order}
+    pages = (("name", "desc", ["bb", "a"]), ("name", "asc", ["c", "main"]), ("created_at", "asc", ["c", "a"]))
+    for sort_by, order, last in pages:
+        query = {"limit": 2, "sort_by": sort_by, "sort_order": order}
         page = service.ok("GET", BRANCHES, params=query)
         rest = service.ok("GET", BRANCHES, params={**query, "cursor": page["pagination"]["next"]})
         assert [branch["name"] for branch in rest["branches"]] == last
-        assert rest["pagination"] == {"sort_by": "name", "sort_order": order}
-    assert rest["pagination"] == {"sort_by": "name", "sort_order": "asc"}
+        assert rest["pagination"] == {"sort_by": sort_by, "sort_order": order}
     for invalid in ({"limit": 0}, {"limit": 10_001}, {"cursor": "x"}, {"cursor": "e30="}, {"sort_by": "id"}):
         refused(service.get(BRANCHES, **invalid), 400)
     service.fault("page_limit", items=2)
@@ -344,10 +340,6 @@ def test_protected_role_names(service, default, name):
     refused(create_project(service, branch={"role_name": name}))
 
 
-def test_names_near_the_protected_ones(service, default):
-    assert service.request("POST", f"{default}/roles", json={"role": {"name": "pgbouncer"}}).status_code == 201
-
-
 @pytest.mark.parametrize("name", ["postgres", "template0", "template1"])
 def test_reserved_database_names(service, default, name):
     body = {"database": {"name": name, "owner_name": "clouddb_owner"}}
@@ -369,7 +361,8 @@ def test_stored_passwords(service, default):
 
 def test_role_name_length(service, default):
     refused(service.request("POST", f"{default}/roles", json={"role": {"name": "ä" * 32}}))
-    assert service.request("POST", f"{default}/roles", json={"role": {"name": "ä" * 31}}).status_code == 201
+    for allowed in ("ä" * 31, "pgbouncer"):  # not the prefix pg_
+        service.finished("POST", f"{default}/roles", json={"role": {"name": allowed}})
 
 
 def test_owner_of_a_database(service, default):
@@ -454,7 +447,6 @@ def test_operations_of_a_restore(service, default):
 
 @pytest.mark.parametrize("lock", ["branch", "project"])
 def test_locked(serve, lock):
-    """By an operation on the branch, or in the project."""
     service = serve({"projects": [{"id": PROJECT, "age": "1d"}]}, lock=lock)
     default = f"{BRANCHES}/{service.default_branch()}"
     other = f"{BRANCHES}/{service.create_branch(branch={'name': 'dev'})['branch']['id']}"
@@ -464,7 +456,6 @@ def test_locked(serve, lock):
 
 
 def test_codes(service):
-    """Of all kinds of refusal."""
     for status, response in (
         (400, create_project(service, name=7)),
         (404, service.get("projects/none")),

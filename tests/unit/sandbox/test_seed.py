@@ -212,7 +212,6 @@ def test_invalid_seed_raises_value_error(seed, message):
 
 
 def test_messages_contain_no_secrets():
-    """A message about an invalid key does not contain it."""
     for seed in (
         {"api_keys": [{"name": "ci", "key": "secret"}]},
         {"api_keys": [{"name": "a", "key": "secret" * 9}, {"name": "b", "key": "secret" * 9}]},
