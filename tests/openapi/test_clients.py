@@ -167,7 +167,7 @@ def test_requests_of_the_modules(account: Account, contract: Contract, monkeypat
     account.sandbox.control("PUT", "/clock", {"speed": 1000})
     branches = f"projects/{PROJECT}/branches"
     operations_of, below = {"project_id": PROJECT}, {"project": PROJECT, "interval": 0.1}
-    in_b = {"project": PROJECT, "branch": "b"}
+    in_b: dict[str, Any] = {"project": PROJECT, "branch": "b"}
     store, org_id = {"name": "store", "interval": 0.1}, account.parameters["org_id"]
     expires_at = (datetime.now(timezone.utc) + timedelta(days=7)).isoformat()
     modules = {name_of(module): module for module, _options in EACH_MODULE}
