@@ -167,6 +167,7 @@ def test_requests_of_the_modules(account: Account, contract: Contract, monkeypat
     account.sandbox.control("PUT", "/clock", {"speed": 1000})
     branches = f"projects/{PROJECT}/branches"
     operations_of, below = {"project_id": PROJECT}, {"project": PROJECT, "interval": 0.1}
+    in_b: dict[str, Any] = {"project": PROJECT, "branch": "b"}
     store, org_id = {"name": "store", "interval": 0.1}, account.parameters["org_id"]
     expires_at = (datetime.now(timezone.utc) + timedelta(days=7)).isoformat()
     modules = {name_of(module): module for module, _options in EACH_MODULE}
@@ -188,20 +189,17 @@ def test_requests_of_the_modules(account: Account, contract: Contract, monkeypat
         ("compute", {**below, "branch": "b", "min_cu": 0.5, "max_cu": 2, "suspend_timeout": "5m"}),
         ("compute", {**below, "branch": "b", "type": "read_only", "suspend_timeout": -1}),
         *(("compute", {**below, "branch": "b", "state": state}) for state in ("suspended", "started", "restarted")),
-        ("compute_info", {"project": PROJECT, "branch": "b"}),
+        ("compute_info", in_b),
         ("branch_restore", {**below, "name": "b"}),
         ("branch_restore", {**below, "name": "b", "source": "main", "lsn": "0/1E8A5B0"}),
         ("branch_restore", {**below, "name": "d", "timestamp": "1s", "preserve_as": "e"}),
         ("database_user", {**below, "branch": "b", "name": "app"}),
         ("database_user", {**below, "branch": "b", "name": "app", "update_password": "always"}),
-        ("database_user_info", {"project": PROJECT, "branch": "b"}),
+        ("database_user_info", in_b),
         ("database", {**below, "branch": "b", "name": "orders", "owner": "app"}),
-        ("database_info", {"project": PROJECT, "branch": "b"}),
-        ("connection_info", {"project": PROJECT, "branch": "b", "database": "orders"}),
-        (
-            "connection_info",
-            {"project": PROJECT, "branch": "b", "database": "orders", "pooled": True, "read_only": True},
-        ),
+        ("database_info", in_b),
+        ("connection_info", {**in_b, "database": "orders"}),
+        ("connection_info", {**in_b, "database": "orders", "pooled": True, "read_only": True}),
         ("compute", {**below, "branch": "b", "type": "read_only", "state": "absent"}),
         ("database", {**below, "branch": "b", "name": "orders", "owner": "clouddb_owner"}),
         ("database", {**below, "branch": "b", "name": "orders", "state": "absent"}),

@@ -1,6 +1,6 @@
 # Copyright (c) clouddb.control contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A sandbox for each test: C(service) is one without HTTP, C(served) and those of C(serve) have a real socket."""
+"""A sandbox for each test: C(service) and those of C(serve) are without HTTP, C(served) has a real socket."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import io
 from contextlib import ExitStack
 from datetime import datetime, timedelta
 from http.client import RemoteDisconnected
+from types import SimpleNamespace
 
 import pytest
 import requests
@@ -17,12 +18,16 @@ from urllib3 import HTTPResponse
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import (
     API_KEY,
     BASE_PATH,
+    Application,
     Settings,
     application_in_memory,
+    create_app,
     run_in_thread,
+    run_to_end,
 )
 
 PROJECT = "wispy-lake-12345678"
+IN_PROCESS = f"http://127.0.0.1:1{BASE_PATH}"
 SEED = {"projects": [{"id": PROJECT, "name": "shop", "age": "1d"}]}
 
 
@@ -82,6 +87,12 @@ class Service:
         assert response.ok, f"{method} {path}: {response.status_code} {response.text}"
         return response.json()
 
+    def finished(self, method, path, **options):
+        """The same, and advance the clock until its operations are finished."""
+        body = self.ok(method, path, **options)
+        self.advance(5)
+        return body
+
     def as_key(self, api_key):
         return Service(self.base_url, api_key, self.adapter)
 
@@ -114,8 +125,8 @@ class Service:
 
     def create_role(self, name="app"):
         """Create a role that owns nothing on the default branch."""
-        self.ok("POST", f"projects/{PROJECT}/branches/{self.default_branch()}/roles", json={"role": {"name": name}})
-        self.advance(5)
+        roles = f"projects/{PROJECT}/branches/{self.default_branch()}/roles"
+        self.finished("POST", roles, json={"role": {"name": name}})
 
     def operation(self, operation):
         path = f"projects/{operation['project_id']}/operations/{operation['id']}"
@@ -153,10 +164,11 @@ def serve(tmp_path):
     """Factory of sandboxes, with the same database for all of a test. The clock is stopped unless a speed is given."""
     with ExitStack() as running:
 
-        def start(seed=None, speed=0.0, api_key=API_KEY):
-            settings = Settings(database=tmp_path / "sandbox.sqlite", api_key=api_key, seed=seed, speed=speed)
-            base_url, _server = running.enter_context(run_in_thread(settings))
-            return Service(base_url, api_key)
+        def start(seed=None, speed=0.0, api_key=API_KEY, **settings):
+            app = create_app(Settings(tmp_path / "sandbox.sqlite", api_key, seed, speed=speed, **settings))
+            running.callback(app.state.sandbox.store.close)
+            app.state.server = SimpleNamespace(server_state=SimpleNamespace(connections=()))
+            return Service(IN_PROCESS, api_key, SandboxAdapter(Application(app, run_to_end)))
 
         yield start
 
@@ -165,10 +177,11 @@ def serve(tmp_path):
 def service():
     """A sandbox with one project, created a day ago."""
     with application_in_memory(**SEED) as application:
-        yield Service("http://127.0.0.1:1" + BASE_PATH, adapter=SandboxAdapter(application))
+        yield Service(IN_PROCESS, adapter=SandboxAdapter(application))
 
 
 @pytest.fixture
-def served(serve):
+def served(tmp_path):
     """The same on a real socket."""
-    return serve(SEED)
+    with run_in_thread(Settings(tmp_path / "sandbox.sqlite", API_KEY, SEED, speed=0)) as (base_url, _server):
+        yield Service(base_url)

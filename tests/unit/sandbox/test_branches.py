@@ -18,27 +18,6 @@ def status_of(response):
     return response.status_code, response.json()["code"]
 
 
-def test_pages_contain_every_branch_once(service):
-    """By `next`, which the last page lacks."""
-    expected = [
-        "main",
-        *(service.create_branch(branch={"name": f"b{number}"})["branch"]["name"] for number in range(4)),
-    ]
-    service.advance(5)
-    for limit in (1, 2, 5):
-        params = {"limit": limit, "sort_by": "created_at", "sort_order": "asc"}
-        seen, page = [], service.ok("GET", BRANCHES, params=params)
-        while "next" in page["pagination"]:
-            seen += page["branches"]
-            page = service.ok("GET", BRANCHES, params={**params, "cursor": page["pagination"]["next"]})
-        assert [branch["name"] for branch in seen + page["branches"]] == expected
-        assert page["pagination"] == {"sort_by": "created_at", "sort_order": "asc"}
-    service.fault("page_limit", items=2)
-    assert names(service) == expected[:2]
-    for invalid in ({"limit": 0}, {"limit": 10_001}, {"cursor": "x"}, {"cursor": "e30="}, {"sort_by": "id"}):
-        assert service.get(BRANCHES, **invalid).status_code == 400
-
-
 def test_a_project_is_created_with_the_names_of_its_branch_and_of_what_the_branch_has(service):
     names = {"name": "trunk", "role_name": "app", "database_name": "orders"}
     created = service.ok("POST", "projects", json={"project": {"branch": names}})
@@ -77,7 +56,6 @@ def test_state_of_a_branch_is_init_until_its_creation_is_finished(service):
 
 
 def test_rename(service):
-    """It starts no operations."""
     path = service.create_finished_branch(branch={"name": "preview"})
     before = service.ok("GET", path)["branch"]
     changed = service.ok("PATCH", path, json={"branch": {"name": "review"}})
@@ -144,7 +122,6 @@ def test_a_branch_has_no_children_or_does_not_expire(service):
 
 @pytest.mark.parametrize("days", [-1, 0, 30.001])
 def test_time_at_which_no_branch_can_expire_gets_422(service, days):
-    """As in the public service, it is in the future, and at most 30 days ahead."""
     path = service.create_finished_branch()
     changed = {"branch": {"name": "x", "expires_at": service.later(days=days)}}
     for method, target in (("PATCH", path), ("POST", BRANCHES)):
@@ -177,10 +154,8 @@ def test_branch_with_children_cannot_be_deleted(service):
 def test_new_branch_has_the_databases_and_roles_of_its_parent(service):
     """A role has the same password on both, until it is reset on one."""
     parent = service.create_finished_branch(branch={"name": "parent"})
-    role = service.ok("POST", f"{parent}/roles", json={"role": {"name": "app"}})["role"]
-    service.advance(5)
-    service.ok("POST", f"{parent}/databases", json={"database": {"name": "orders", "owner_name": "app"}})
-    service.advance(5)
+    role = service.finished("POST", f"{parent}/roles", json={"role": {"name": "app"}})["role"]
+    service.finished("POST", f"{parent}/databases", json={"database": {"name": "orders", "owner_name": "app"}})
     created = service.create_branch(branch={"name": "child", "parent_id": role["branch_id"]})
     child = f"{BRANCHES}/{created['branch']['id']}"
     assert created["roles"] == service.ok("GET", f"{child}/roles")["roles"]
@@ -309,8 +284,7 @@ def test_reset_to_the_parent(service):
 
 def test_passwords_are_those_of_the_source(service):
     dev, main = create(service, "dev")["id"], service.default_branch()
-    reset = service.ok("POST", f"{BRANCHES}/{dev}/roles/clouddb_owner/reset_password")["role"]["password"]
-    service.advance(5)
+    reset = service.finished("POST", f"{BRANCHES}/{dev}/roles/clouddb_owner/reset_password")["role"]["password"]
     restored(service, "dev", "main")
     revealed = [service.ok("GET", f"{BRANCHES}/{id}/roles/clouddb_owner/reveal_password") for id in (dev, main)]
     assert revealed[0] == revealed[1] != {"password": reset}
@@ -354,8 +328,6 @@ def test_restore_from_a_child(service):
         ("main", "dev", {}, 422),
         ("dev", "main", {"preserve_under_name": "main"}, 409),
         ("dev", "main", {"source_lsn": "0/1", "source_timestamp": "2026-01-01T00:00:00Z"}, 422),
-        ("dev", "main", {"source_timestamp": "2020-01-01T00:00:00Z"}, 422),
-        ("dev", "main", {"source_timestamp": "2999-01-01T00:00:00Z"}, 422),
         ("dev", "main", {"source_lsn": "1"}, 400),
         ("dev", "main", {"source_branch_id": "none"}, 404),
     ],
@@ -382,8 +354,6 @@ def test_branch_from_a_time(service):
     create(service, "at", parent_lsn="0/1DE2850")
     assert (databases(service, "then"), databases(service, "at")) == (["clouddb"], ["clouddb", "later"])
     assert (get(service, "then")["parent_timestamp"], get(service, "at")["parent_lsn"]) == (time, "0/1DE2850")
-    early = {"name": "early", "parent_timestamp": "2020-01-01T00:00:00Z"}
-    assert service.request("POST", BRANCHES, json={"branch": early}).status_code == 422
 
 
 def test_schema_only_branch_is_a_root_branch(service):

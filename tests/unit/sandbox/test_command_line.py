@@ -132,7 +132,6 @@ class TestCommandLine:
         assert "not a database" in capsys.readouterr().err
 
     def test_key_file_is_read_or_created(self, tmp_path):
-        """A missing or empty file gets a new key, and mode 0600."""
         (tmp_path / "existing").write_text("  my own key\n")
         assert read_or_create_key(tmp_path / "existing") == "my own key"
         (tmp_path / "empty").touch()

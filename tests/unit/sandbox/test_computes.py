@@ -71,9 +71,6 @@ def test_branch_has_one_read_write_compute_and_any_number_of_others(service, com
     ("fields", "status"),
     [
         ({"type": "other"}, 400),
-        ({"suspend_timeout_seconds": 59}, 400),
-        ({"autoscaling_limit_min_cu": 0.2}, 400),
-        ({"autoscaling_limit_min_cu": 2, "autoscaling_limit_max_cu": 1}, 422),
         ({"region_id": "aws-us-east-2"}, 422),
         ({"branch_id": "none"}, 404),
     ],
@@ -87,10 +84,8 @@ def test_update_changes_the_fields_that_are_given(service, compute):
     before = service.ok("GET", compute)["endpoint"]
     changes = {"autoscaling_limit_min_cu": 1, "autoscaling_limit_max_cu": 4, "settings": {"pg_settings": {"a": "1"}}}
     changed = service.ok("PATCH", compute, json={"endpoint": changes})
-    assert (actions_of(changed), changed["endpoint"].pop("updated_at") > before["updated_at"]) == (
-        ["apply_config"],
-        True,
-    )
+    assert actions_of(changed) == ["apply_config"]
+    assert changed["endpoint"].pop("updated_at") > before["updated_at"]
     del before["updated_at"], before["last_active"], changed["endpoint"]["last_active"]
     assert changed["endpoint"] == {**before, **changes}
     service.advance(5)
@@ -112,8 +107,7 @@ def test_start_and_suspend(service, compute):
 
 def test_failed_start_leaves_the_state(service, compute):
     """Until the platform itself changes it."""
-    service.ok("POST", f"{compute}/suspend")
-    service.advance(5)
+    service.finished("POST", f"{compute}/suspend")
     service.plan([[0, "failed"]], action="start_compute")
     service.ok("POST", f"{compute}/start")
     assert state_of(service, compute) == "idle"

@@ -30,8 +30,7 @@ def parse_timestamp(text):
 
 class TestService:
     def test_a_key_works_with_all_projects(self, serve):
-        """api.md: "API keys are global. They belong to an account and work with any project of that account." "Keys
-        give access to all objects of the account"."""
+        """api.md: "They belong to an account and work with any project of that account"."""
         service = serve({"generate": {"projects": 3, "operations_per_project": 1}})
         other = service.as_key(service.create_key()["key"])
         for project in other.ok("GET", "projects")["projects"]:
@@ -52,8 +51,7 @@ class TestService:
         assert other.get("api_keys").status_code == 200
 
     def test_base_url_ends_with_the_version(self, service):
-        """api.md: "The base address {base_url} ends with a version segment, `v2`, after an `api` segment; every path
-        in this document is relative to that base"."""
+        """api.md: "The base address {base_url} ends with a version segment, `v2`, after an `api` segment"."""
         assert service.base_url.endswith("/api/v2")
         assert service.get("/projects").status_code == 404
         assert service.get("/api/projects").status_code == 404
@@ -62,8 +60,7 @@ class TestService:
 
 class TestApiKeys:
     def test_create(self, service):
-        """api.md: "POST /api_keys: Creates an API key. Request body: JSON object with `key_name` (string, required).
-        Response: the API key creation result (`id`, `key`)"."""
+        """api.md: "POST /api_keys": "Response: the API key creation result (`id`, `key`)"."""
         created = service.create_key("deploy")
         assert_types(created, {"id": int, "key": str, "name": str, "created_at": str})
         assert service.as_key(created["key"]).get("projects").status_code == 200
@@ -93,14 +90,14 @@ class TestApiKeys:
         assert len(secrets) == 20
         assert all(re.fullmatch("[a-z0-9]{64}", secret) for secret in secrets)
 
-    def test_secret_is_not_retrievable(self, served, tmp_path):
-        """api.md: "returned only at creation and not retrievable afterwards" "It cannot be viewed again"; nor does
-        the database contain it."""
-        created = served.create_key()
+    def test_secret_is_not_retrievable(self, serve, tmp_path):
+        """api.md: "returned only at creation and not retrievable afterwards"; nor is it in the database."""
+        service = serve()
+        created = service.create_key()
         later = [
-            served.get("api_keys").text,
-            served.get("/_sandbox/requests").text,
-            served.request("DELETE", f"api_keys/{created['id']}").text,
+            service.get("api_keys").text,
+            service.get("/_sandbox/requests").text,
+            service.request("DELETE", f"api_keys/{created['id']}").text,
         ]
         assert not any(created["key"] in text for text in later)
         stored = b"".join(path.read_bytes() for path in tmp_path.iterdir())
@@ -109,9 +106,7 @@ class TestApiKeys:
         assert API_KEY.encode() not in stored
 
     def test_list(self, service):
-        """api.md: "GET /api_keys: Lists the account's API keys. No parameters are required. Response: a JSON array
-        (not wrapped in an object) of API key list items" "last_used_at", "last_used_from_addr: network address the key
-        was last used from"; null and empty before."""
+        """api.md: "Response: a JSON array (not wrapped in an object)"; the last use is null and empty before."""
         created = service.create_key("deploy")
         listed = {name: created[name] for name in ("id", "name", "created_at")}
         unused = service.keys()[1]
@@ -129,8 +124,7 @@ class TestApiKeys:
         assert later - parse_timestamp(used["last_used_at"]) >= timedelta(seconds=60)
 
     def test_revoke(self, service):
-        """api.md: "DELETE /api_keys/{key_id}: Revokes a key. Response: the API key revocation result." "Effective
-        immediately; any later request using the key fails with 401; cannot be reversed"."""
+        """api.md: "Effective immediately; any later request using the key fails with 401"."""
         created = service.create_key("deploy")
         other = service.as_key(created["key"])
         assert other.get("projects").status_code == 200
@@ -172,8 +166,7 @@ class TestApiKeys:
 
 class TestProjects:
     def test_list(self, service):
-        """api.md: "GET /projects: Returns the projects of the account. Response: object with `projects`, an array of
-        Project objects", and the table of a project's fields."""
+        """api.md: "Response: object with `projects`, an array of Project objects", and the table of their fields."""
         (project,) = service.ok("GET", "projects")["projects"]
         strings = ("id", "name", "platform_id", "region_id", "provisioner", "proxy_host", "created_at", "updated_at")
         numbers = ("pg_version", "cpu_used_sec", "branch_logical_size_limit")
@@ -183,9 +176,9 @@ class TestProjects:
 
     def test_pages_contain_every_project_once(self, serve):
         """Newest first, with any page size; the empty page after the last has no `pagination`."""
-        service = serve({"generate": {"projects": 23}})
-        names = [f"project-{number:04d}" for number in range(23, 0, -1)]
-        for limit in (None, 1, 5, 23, 400):
+        service = serve({"generate": {"projects": 12}})
+        names = [f"project-{number:04d}" for number in range(12, 0, -1)]
+        for limit in (None, 1, 5, 12, 400):
             seen, params = [], {"limit": limit} if limit else {}
             while (page := service.ok("GET", "projects", params=params))["projects"]:
                 assert len(page["projects"]) <= (limit or 10)
@@ -194,24 +187,10 @@ class TestProjects:
             assert "pagination" not in page
             assert seen == names
 
-    def test_search_and_org_id(self, serve):
-        """`search` matches part of the name or id; `org_id` matches the organization."""
-        service = serve({"projects": [{"name": "Shop", "id": "calm-sea-1"}, {"name": "wiki", "org_id": "org-1"}]})
-
-        def names(**params):
-            return [project["name"] for project in service.ok("GET", "projects", params=params)["projects"]]
-
-        assert names(search="shop") == names(search="calm-s") == ["Shop"]
-        assert names(search="nothing") == []
-        assert names(org_id="org-1") == ["wiki"]
-
 
 class TestOperations:
     def test_fields(self, service):
-        """The table of an operation's fields; "GET /projects/{project_id}/operations/{operation_id}: Returns one
-        operation. Response: object with `operation`"; "endpoint_id: compute the operation acts on; absent on operations
-        that have no compute (for example create_branch)". "An operation may initially be in `scheduling`, and a freshly
-        returned create_branch operation can be `running`"."""
+        """api.md: the table of the fields; `endpoint_id` is "absent on operations that have no compute"."""
         create_branch, start_compute = service.create_branch()["operations"]
         assert (create_branch["action"], create_branch["status"]) == ("create_branch", "running")
         assert (start_compute["action"], start_compute["status"]) == ("start_compute", "scheduling")
@@ -239,8 +218,7 @@ class TestOperations:
         assert {operation["branch_id"] for operation in created["operations"]} == {branch["id"]}
 
     def test_delete_tenant(self, service):
-        """api.md: "delete_tenant: Deletes stored data when a project is deleted." Its operation can still be
-        fetched."""
+        """api.md: "Deletes stored data when a project is deleted." Its operation can still be fetched."""
         deleted = service.ok("DELETE", f"projects/{PROJECT}")
         assert [operation["action"] for operation in deleted["operations"]] == ["delete_tenant"]
         assert service.ok("GET", "projects")["projects"] == []
@@ -251,16 +229,14 @@ class TestOperations:
         assert len(service.operations()) == 1
 
     def test_apply_storage_config(self, service):
-        """api.md: "apply_storage_config: Applies a new configuration to a storage object; started by, for example,
-        updating a project's history retention period"."""
+        """api.md: "started by, for example, updating a project's history retention period"."""
         body = {"project": {"history_retention_seconds": 3600}}
         changed = service.ok("PATCH", f"projects/{PROJECT}", json=body)
         assert [operation["action"] for operation in changed["operations"]] == ["apply_storage_config"]
         assert service.ok("GET", f"projects/{PROJECT}")["project"]["history_retention_seconds"] == 3600
 
     def test_platform_starts_operations(self, service):
-        """api.md: "check_availability: Periodic check", "suspend_compute: Suspends a compute after a period of
-        inactivity", "start_compute: Starts a compute when something needs it"."""
+        """api.md: the periodic check, and a suspension "after a period of inactivity"."""
         service.advance(299)
         assert service.operations() == []
         service.advance(1)
@@ -321,26 +297,12 @@ class TestPaging:
             assert response.status_code == 400, invalid
             assert "cursor" in response.json()["message"]
 
-    def test_limit_is_optional_and_validated(self, many):
-        """api.md: "Query parameters, both optional: `limit` (integer): maximum number of operations in the page"."""
-        assert len(many.ok("GET", f"projects/{PROJECT}/operations")["operations"]) == 20
-        assert len(many.operations(limit=4)) == 4
-        for path, maximum in ((f"projects/{PROJECT}/operations", 1000), ("projects", 400)):
-            assert many.get(path, limit=maximum).status_code == 200
-            for invalid in (0, -1, maximum + 1, "many", "1.5", ""):
-                response = many.get(path, limit=invalid)
-                assert response.status_code == 400
-                assert "limit" in response.json()["message"]
-
 
 class TestDependentRequests:
     def test_request_before_completion_gets_423(self, service):
-        """api.md: "Call get-operation at intervals. Continue until `status` is `finished`, then send the dependent
-        request (for example creating a database on the new branch)": one that is sent earlier gets 423, and is not
-        processed."""
+        """api.md: "Continue until `status` is `finished`, then send the dependent request"."""
         branch_id = service.create_branch(branch={"name": "preview"})["branch"]["id"]
         refusals = [
-            service.create_database(branch_id),
             service.request("POST", f"projects/{PROJECT}/branches", json={"branch": {"parent_id": branch_id}}),
             service.request("PATCH", f"projects/{PROJECT}", json={"project": {"history_retention_seconds": 1}}),
             service.request("DELETE", f"projects/{PROJECT}"),
@@ -349,8 +311,6 @@ class TestDependentRequests:
             assert (response.status_code, response.json()["code"]) == (423, "")
             assert "running conflicting operations" in response.json()["message"]
         assert len(service.operations()) == 2
-        # Other branches are not locked.
-        assert service.create_database(service.default_branch()).status_code == 201
 
     def test_failed_operation_does_not_lock(self, service):
         """api.md: "4. Treat `failed` as a failure": it is complete, unless the platform retries it."""
@@ -406,8 +366,7 @@ ANSWER_404 = ("project_id", "key_id", "member_id", "permission_id", "snapshot_id
 class TestErrors:
     def test_unknown_ids_get_404(self, service):
         """Those of another project as well; except that the deletion of what a project does not have gets 204."""
-        own, other = service.create_branch(), service.ok("POST", "projects", json={"project": {}})
-        service.advance(5)
+        own, other = service.create_branch(), service.finished("POST", "projects", json={"project": {}})
 
         def ids_of(created):
             lists = {name: created[f"{name}s"][0]["id"] for name in ("endpoint", "operation")}

@@ -4,32 +4,26 @@
 
 from __future__ import annotations
 
-from ansible_collections.clouddb.control.tests.unit.support.sandbox import API_KEY, Settings, run_in_thread
-
 PROJECT = "wispy-lake-12345678"
 LARGE_TABLES = ("projects", "branches", "roles", "databases", "endpoints", "operations")
 
 
-def test_a_request_about_one_project_reads_its_rows_only(tmp_path, connect):
+def test_a_request_about_one_project_reads_its_rows_only(service):
     """By the query plans of SQLite: large accounts are as quick as small ones."""
-    seed = {"projects": [{"id": PROJECT, "age": "1d"}]}
-    with run_in_thread(Settings(tmp_path / "sandbox.sqlite", API_KEY, seed, speed=0)) as (base_url, server):
-        service, store, statements = connect(base_url), server.application.app.state.sandbox.store, []
-        with store.transaction() as tx:
-            tx.db.set_trace_callback(statements.append)
-        branch = service.create_finished_branch(branch={"expires_at": service.later(days=1)})
-        service.ok("POST", f"{branch}/roles", json={"role": {"name": "app"}})
-        service.advance(5)
-        service.ok("POST", f"{branch}/restore", json={"source_branch_id": service.default_branch()})
-        service.advance(7200)
-        for path in ("", "/branches", "/endpoints", "/operations"):
-            service.ok("GET", f"projects/{PROJECT}{path}")
-        service.ok("DELETE", branch)
-        service.advance(5)
-        service.ok("DELETE", f"projects/{PROJECT}")
-        with store.transaction() as tx:
-            tx.db.set_trace_callback(None)
-            explained = [tx.db.execute(f"EXPLAIN QUERY PLAN {statement}").fetchall() for statement in set(statements)]
+    store, statements = service.adapter.application.app.state.sandbox.store, []
+    with store.transaction() as tx:
+        tx.db.set_trace_callback(statements.append)
+    branch = service.create_finished_branch(branch={"expires_at": service.later(days=1)})
+    service.finished("POST", f"{branch}/roles", json={"role": {"name": "app"}})
+    service.ok("POST", f"{branch}/restore", json={"source_branch_id": service.default_branch()})
+    service.advance(7200)
+    for path in ("", "/branches", "/endpoints", "/operations"):
+        service.ok("GET", f"projects/{PROJECT}{path}")
+    service.finished("DELETE", branch)
+    service.ok("DELETE", f"projects/{PROJECT}")
+    with store.transaction() as tx:
+        tx.db.set_trace_callback(None)
+        explained = [tx.db.execute(f"EXPLAIN QUERY PLAN {statement}").fetchall() for statement in set(statements)]
     plans = {row["detail"] for plan in explained for row in plan}
     assert [plan for plan in plans if plan.split()[:2] in [["SCAN", table] for table in LARGE_TABLES]] == []
 
@@ -39,7 +33,6 @@ def statuses(service, project):
 
 
 def test_an_operation_plan_applies_to_the_next_operation_of_any_project(serve):
-    """It does not apply to earlier ones, even if another project is requested first."""
     service = serve({"projects": [{"id": "first"}, {"id": "second"}]})
     [compute] = service.ok("GET", "projects/first/endpoints")["endpoints"]
     body = {"endpoint": {"suspend_timeout_seconds": 60}}

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.clouddb.control.tests.unit.support.sandbox import API_KEY, Settings, run_in_thread
 from clouddb_sandbox.rules import ANSWERS
 
 PROJECT = "wispy-lake-12345678"
@@ -15,17 +14,13 @@ BRANCHES = f"{PATH}/branches"
 
 
 def creations(service):
-    """A request that creates one more, by the name of its limit, and the code of that."""
-    default = service.default_branch()
+    default, database = service.default_branch(), {"name": "orders", "owner_name": "clouddb_owner"}
     return {
         "projects": (("projects", {"project": {}}), "PROJECTS"),
         "branches": ((BRANCHES, {"endpoints": []}), "BRANCHES"),
         "root_branches": ((BRANCHES, {"branch": {"init_source": "schema-only"}}), "ROOT_BRANCHES"),
         "computes": ((f"{PATH}/endpoints", {"endpoint": {"branch_id": default, "type": "read_only"}}), "ENDPOINTS"),
-        "databases": (
-            (f"{BRANCHES}/{default}/databases", {"database": {"name": "orders", "owner_name": "clouddb_owner"}}),
-            "DATABASES",
-        ),
+        "databases": ((f"{BRANCHES}/{default}/databases", {"database": database}), "DATABASES"),
         "users": ((f"{BRANCHES}/{default}/roles", {"role": {"name": "app"}}), "ROLES"),
     }
 
@@ -64,12 +59,10 @@ def test_a_deleted_project_makes_room(service):
     service.ok("POST", "projects", json={"project": {}})
 
 
-def test_limits_of_the_start(tmp_path, connect):
-    settings = Settings(tmp_path / "sandbox.sqlite", API_KEY, {}, speed=0, limits={"projects": 0})
-    with run_in_thread(settings) as (base_url, _server):
-        service = connect(base_url)
-        assert service.ok("GET", "/_sandbox/limits")["projects"] == 0
-        assert service.request("POST", "projects", json={"project": {}}).json()["code"] == "PROJECTS_LIMIT_EXCEEDED"
+def test_limits_of_the_start(serve):
+    service = serve(limits={"projects": 0})
+    assert service.ok("GET", "/_sandbox/limits")["projects"] == 0
+    assert service.request("POST", "projects", json={"project": {}}).json()["code"] == "PROJECTS_LIMIT_EXCEEDED"
 
 
 @pytest.mark.parametrize("name", ANSWERS)
@@ -89,11 +82,8 @@ def test_recorded_answers(service, name):
 
 def test_rewrite(service):
     """Of successful responses only."""
-    change = {
-        "set": {"branches.*.current_state": "archived", "none.*.x": 1},
-        "omit": ["branches.*.protected", "annotations"],
-    }
-    service.fault("rewrite", path=f"/{BRANCHES}", **change)
+    changed = {"branches.*.current_state": "archived", "none.*.x": 1}
+    service.fault("rewrite", path=f"/{BRANCHES}", set=changed, omit=["branches.*.protected", "annotations"])
     page = service.ok("GET", BRANCHES)
     assert page["branches"][0]["current_state"] == "archived"
     assert not {"protected", "annotations"} & {*page["branches"][0], *page}

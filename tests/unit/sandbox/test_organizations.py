@@ -42,16 +42,8 @@ def test_key_that_is_limited_to_a_project(service):
     created = create_key(service, project_id=PROJECT)
     assert created["project_id"] == service.ok("GET", KEYS)[0]["project_id"] == PROJECT
     key = service.as_key(created["key"])
-    for path in (
-        "projects",
-        f"projects/{other}",
-        f"projects/{PROJECT}9",
-        "api_keys",
-        KEYS,
-        "users/me",
-        "nowhere",
-        "/_sandbox/faults",
-    ):
+    projects = ("projects", f"projects/{other}", f"projects/{PROJECT}9")
+    for path in (*projects, "api_keys", KEYS, "users/me", "nowhere", "/_sandbox/faults"):
         assert key.get(path).status_code == 404, path
     assert key.request("POST", "projects", json={"project": {}}).status_code == 404
     for path in (f"projects/{PROJECT}", f"projects/{PROJECT}/branches"):
@@ -67,17 +59,3 @@ def test_org_id_is_required(serve):
         assert service.get("projects").status_code == 400
         assert len(service.ok("GET", "projects", params={"org_id": ORG})["projects"]) == 1
         assert service.as_key(create_key(service)["key"]).get("projects").status_code == 200
-
-
-def test_settings_of_a_project(service):
-    """A change replaces the settings that it names, and starts an operation."""
-    path = f"projects/{PROJECT}"
-    assert service.ok("GET", path)["project"]["settings"] == {}
-    quota, ips = {"quota": {"active_time_seconds": 60}}, {"allowed_ips": {"ips": ["192.0.2.1"]}}
-    for settings in (quota, ips):
-        changed = service.ok("PATCH", path, json={"project": {"settings": settings}})
-        assert [operation["action"] for operation in changed["operations"]] == ["apply_config"]
-        service.advance(5)
-    assert service.ok("GET", path)["project"]["settings"] == {**quota, **ips}
-    created = service.ok("POST", "projects", json={"project": {"settings": ips}})["project"]
-    assert created["settings"] == ips

@@ -15,13 +15,11 @@ CONNECTION_URI = f"projects/{PROJECT}/connection_uri"
 
 @pytest.fixture
 def branch(service):
-    """The path of the default branch."""
     return f"projects/{PROJECT}/branches/{service.default_branch()}"
 
 
 @pytest.fixture
 def databases(service):
-    """The path of the default branch's databases."""
     return f"projects/{PROJECT}/branches/{service.default_branch()}/databases"
 
 
@@ -42,8 +40,7 @@ def test_owner_of_a_database_is_a_role_of_the_branch(service, databases):
 )
 def test_update_of_a_database(service, databases, changes, expected):
     """Fields that are missing or null stay as they are. The id stays the same."""
-    service.ok("POST", databases.replace("/databases", "/roles"), json={"role": {"name": "app"}})
-    service.advance(5)
+    service.finished("POST", databases.replace("/databases", "/roles"), json={"role": {"name": "app"}})
     before = service.create_database(service.default_branch()).json()["database"]
     service.advance(5)
     changed = service.ok("PATCH", f"{databases}/orders", json={"database": changes})["database"]
@@ -76,9 +73,7 @@ def test_database_with_special_characters(service, databases):
 
 
 def create_role(service, branch, name="app"):
-    role = service.ok("POST", f"{branch}/roles", json={"role": {"name": name}})["role"]
-    service.advance(5)
-    return role
+    return service.finished("POST", f"{branch}/roles", json={"role": {"name": name}})["role"]
 
 
 def test_create(service, branch):
@@ -131,9 +126,8 @@ def test_new_project_has_connection_uri_and_role_with_password(service):
         "host": endpoint["host"],
         "pooler_host": f"{endpoint['id']}-pooler.aws-us-east-2.clouddb.example",
     }
-    assert connection["connection_uri"] == (
-        f"postgresql://clouddb_owner:{role['password']}@{endpoint['host']}/clouddb?sslmode=require"
-    )
+    uri = f"postgresql://clouddb_owner:{role['password']}@{endpoint['host']}/clouddb?sslmode=require"
+    assert connection["connection_uri"] == uri
 
 
 def test_new_branch_has_a_connection_uri_with_one_role_and_one_database(service, branch):
@@ -146,8 +140,7 @@ def test_new_branch_has_a_connection_uri_with_one_role_and_one_database(service,
     assert "connection_uris" not in service.create_branch(endpoints=[])
     create_role(service, branch)
     assert "connection_uris" not in service.create_branch()
-    service.ok("DELETE", f"{branch}/roles/app")
-    service.advance(5)
+    service.finished("DELETE", f"{branch}/roles/app")
     assert "connection_uris" in service.create_branch()
     service.create_database(service.default_branch())
     service.advance(5)
@@ -161,9 +154,8 @@ def test_connection_uri(service, branch):
     parts = urlsplit(uri)
     assert (unquote(parts.username), parts.password) == ("me@home/ü", role["password"])
     assert (parts.scheme, parts.path, parts.query) == ("postgresql", "/clouddb", "sslmode=require")
-    hosts = {
-        item["branch_id"]: item["host"] for item in service.ok("GET", f"projects/{PROJECT}/endpoints")["endpoints"]
-    }
+    computes = service.ok("GET", f"projects/{PROJECT}/endpoints")["endpoints"]
+    hosts = {each["branch_id"]: each["host"] for each in computes}
     assert parts.hostname == hosts[service.default_branch()]
     other = service.create_branch()["branch"]["id"]
     params = {"database_name": "clouddb", "role_name": "clouddb_owner", "branch_id": other}
@@ -172,7 +164,6 @@ def test_connection_uri(service, branch):
 
 
 def test_connection_uri_of_another_compute_and_of_the_pooler(service):
-    """Without endpoint_id, it is that of the read_write compute."""
     replica, writer = {"type": "read_only"}, {"type": "read_write"}
     created = service.create_branch(endpoints=[replica, writer])
     params = {"database_name": "clouddb", "role_name": "clouddb_owner", "branch_id": created["branch"]["id"]}
@@ -209,22 +200,16 @@ def test_branch_without_compute_has_no_connection_uri(service):
 
 
 def test_passwords_are_only_in_responses_that_are_about_them(service, branch):
-    """They are in no other response, and not in the request log."""
     role = create_role(service, branch)
     created = service.create_branch()
-    secrets = {role["password"], service.ok("GET", f"{branch}/roles/clouddb_owner/reveal_password")["password"]}
-    service.advance(5)
+    secrets = {role["password"], service.finished("GET", f"{branch}/roles/clouddb_owner/reveal_password")["password"]}
     project = f"projects/{PROJECT}"
-    lists = [
-        f"{project}/branches",
-        f"{project}/endpoints",
-        f"{project}/operations",
-        f"{branch}/roles",
-        f"{branch}/databases",
-    ]
+    below_project = ("", "/branches", "/endpoints", "/operations")
+    below_branch = ("", "/roles", "/roles/app", "/databases")
+    paths = ["projects", *(project + below for below in below_project), *(branch + below for below in below_branch)]
     responses = [
         json.dumps(created),
-        *(service.get(path).text for path in ("projects", project, branch, f"{branch}/roles/app", *lists)),
+        *(service.get(path).text for path in paths),
         service.get("/_sandbox/requests").text,
         service.request("DELETE", f"{branch}/roles/app").text,
         service.request("DELETE", f"{project}/branches/{created['branch']['id']}").text,
@@ -238,8 +223,6 @@ def test_projects_have_different_passwords(serve):
     """Also those of the same seed."""
     service = serve({"generate": {"projects": 3}})
     params = {"database_name": "clouddb", "role_name": "clouddb_owner"}
-    passwords = {
-        urlsplit(service.ok("GET", f"projects/{project['id']}/connection_uri", params=params)["uri"]).password
-        for project in service.ok("GET", "projects")["projects"]
-    }
-    assert len(passwords) == 3
+    paths = [f"projects/{project['id']}/connection_uri" for project in service.ok("GET", "projects")["projects"]]
+    uris = [service.ok("GET", path, params=params)["uri"] for path in paths]
+    assert len({urlsplit(uri).password for uri in uris}) == 3
