@@ -12,15 +12,8 @@ import pytest
 from ansible_collections.clouddb.control.plugins.filter.account_report import account_report
 from ansible_collections.clouddb.control.plugins.plugin_utils._report.operations import console_label
 from ansible_collections.clouddb.control.plugins.plugin_utils._versions import FilterFailed
-from ansible_collections.clouddb.control.tests.unit.plugins.filter.accounts import (
-    NOW,
-    account,
-    ago,
-    key,
-    operation,
-    project,
-    stamp,
-)
+
+from .accounts import NOW, account, ago, key, operation, project, stamp
 
 
 def report(now=NOW, **source):

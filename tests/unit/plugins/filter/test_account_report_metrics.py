@@ -16,15 +16,8 @@ from prometheus_client.parser import text_string_to_metric_families as prometheu
 from ansible_collections.clouddb.control.plugins.filter.account_report import account_report
 from ansible_collections.clouddb.control.plugins.module_utils._operations.status import ACTIONS, STATUSES
 from ansible_collections.clouddb.control.plugins.module_utils._policy.policy import KINDS
-from ansible_collections.clouddb.control.tests.unit.plugins.filter.accounts import (
-    NOW,
-    account,
-    ago,
-    key,
-    operation,
-    project,
-    stamp,
-)
+
+from .accounts import NOW, account, ago, key, operation, project, stamp
 
 HOSTILE = 'a "quoted" \\ {{ name }}\n# EOF\x1b[2J\u202e\ud800'
 Found = dict[tuple[str, ...], float]

@@ -22,14 +22,10 @@ from ansible_collections.clouddb.control.plugins.plugin_utils._events import fol
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.follower import PROJECT_LIST
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.options import source_options
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.rate_limit import PacedClient
-from ansible_collections.clouddb.control.tests.unit.plugins.plugin_utils.events.conftest import (
-    EVER,
-    LIST,
-    Account,
-    polls_in_parallel,
-)
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
 from ansible_collections.clouddb.control.tests.unit.support.simulated_operations import CONNECTION, call
+
+from .conftest import EVER, LIST, Account, polls_in_parallel
 
 
 def test_list_pauses_for_three_times_as_long_as_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
