@@ -17,14 +17,8 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from ansible_collections.clouddb.control.plugins.filter.account_report import account_report
 from ansible_collections.clouddb.control.plugins.module_utils._operations.status import FAILED, SUCCEEDED
 from ansible_collections.clouddb.control.plugins.plugin_utils._report.metrics import KEY_STATES
-from ansible_collections.clouddb.control.tests.unit.plugins.filter.accounts import (
-    NOW,
-    account,
-    key,
-    operation,
-    project,
-    stamp,
-)
+
+from ..plugins.filter.accounts import NOW, account, key, operation, project, stamp
 
 ROOT = Path(__file__).parents[3]
 RULES = ROOT / "extensions" / "prometheus" / "clouddb.rules.yml"

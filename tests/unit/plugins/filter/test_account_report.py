@@ -12,15 +12,8 @@ import pytest
 from ansible_collections.clouddb.control.plugins.filter.account_report import account_report
 from ansible_collections.clouddb.control.plugins.plugin_utils._report.operations import console_label
 from ansible_collections.clouddb.control.plugins.plugin_utils._versions import FilterFailed
-from ansible_collections.clouddb.control.tests.unit.plugins.filter.accounts import (
-    NOW,
-    account,
-    ago,
-    key,
-    operation,
-    project,
-    stamp,
-)
+
+from .accounts import NOW, account, ago, key, operation, project, stamp
 
 
 def report(now=NOW, **source):
@@ -30,20 +23,10 @@ def report(now=NOW, **source):
 
 class TestKeys:
     def test_marks(self):
-        keys = report(
-            api_keys=[
-                key(1, "ci", ago(days=89, hours=23)),
-                key(2, "ci", ago(days=90)),
-                key(3, "deploy"),
-                key(4, "Backup", ago(seconds=1)),
-            ]
-        )["api_keys"]
-        assert {name: keys[name] for name in ("total", "never_used", "stale", "duplicate_names")} == {
-            "total": 4,
-            "never_used": 1,
-            "stale": 1,
-            "duplicate_names": 2,
-        }
+        used = [key(1, "ci", ago(days=89, hours=23)), key(2, "ci", ago(days=90)), key(4, "Backup", ago(seconds=1))]
+        keys = report(api_keys=[*used, key(3, "deploy")])["api_keys"]
+        counts = {"total": 4, "never_used": 1, "stale": 1, "duplicate_names": 2}
+        assert {name: keys[name] for name in counts} == counts
         marks = {k["id"]: [name for name in ("never_used", "stale", "duplicate_name") if k[name]] for k in keys["list"]}
         assert marks == {4: [], 2: ["stale", "duplicate_name"], 1: ["duplicate_name"], 3: ["never_used"]}
         assert list(marks) == [4, 2, 1, 3], "sorted by name, then by creation time"
@@ -114,11 +97,8 @@ class TestProjects:
 
     def test_what_could_not_be_read(self):
         """A project is unreadable if only its operations are missing; one of another list is unavailable."""
-        facts = report(
-            projects=[project("p1"), project("p2")],
-            unavailable_project_ids=["p8"],
-            unread_project_ids=["p2", "p9", "p2"],
-        )
+        unread = {"unavailable_project_ids": ["p8"], "unread_project_ids": ["p2", "p9", "p2"]}
+        facts = report(projects=[project("p1"), project("p2")], **unread)
         assert facts["projects"]["unreadable_ids"] == ["p2"]
         assert facts["projects"]["unavailable_ids"] == ["p8", "p9"]
 
@@ -126,14 +106,10 @@ class TestProjects:
         "fields, usage",
         [
             ({"active_time": 5}, {"active_time_seconds": 5, "compute_time_seconds": 10}),
-            (
-                {"active_time": 5, "active_time_seconds": 6, "compute_time_seconds": 7},
-                {"active_time_seconds": 6, "compute_time_seconds": 7},
-            ),
-            (
-                {"written_data_bytes": None, "synthetic_storage_size": 9},
-                {"compute_time_seconds": 10, "written_data_bytes": 0, "synthetic_storage_size": 9},
-            ),
+            ({"active_time": 5, "active_time_seconds": 6}, {"active_time_seconds": 6, "compute_time_seconds": 10}),
+            ({"compute_time_seconds": 7}, {"compute_time_seconds": 7}),
+            ({"written_data_bytes": None}, {"compute_time_seconds": 10, "written_data_bytes": 0}),
+            ({"synthetic_storage_size": 9}, {"compute_time_seconds": 10, "synthetic_storage_size": 9}),
         ],
     )
     def test_usage_is_what_the_list_shows(self, fields, usage):
@@ -143,10 +119,8 @@ class TestProjects:
     @pytest.mark.parametrize(
         "settings, quota",
         [
-            (
-                {"quota": {"active_time_seconds": 60, "written_data_bytes": 0, "logical_size_bytes": 5}},
-                {"active_time_seconds": 60},
-            ),
+            ({"quota": {"active_time_seconds": 60, "written_data_bytes": 0}}, {"active_time_seconds": 60}),
+            ({"quota": {"active_time_seconds": 60, "logical_size_bytes": 5}}, {"active_time_seconds": 60}),
             ({"quota": None}, {}),
             ([1], {}),
         ],
@@ -202,14 +176,9 @@ class TestOperations:
         assert console_label(status) == label
 
     def test_counts(self):
-        operations = report(
-            operations=[
-                operation(1),
-                operation(2, "failed", error="no"),
-                operation(3, "cancelled", action="apply_config"),
-                operation(4, "running"),
-            ]
-        )["operations"]
+        cancelled = operation(3, "cancelled", action="apply_config")
+        source = [operation(1), operation(2, "failed", error="no"), cancelled, operation(4, "running")]
+        operations = report(operations=source)["operations"]
         assert operations["by_label"] == {"OK": 1, "Scheduling": 0, "In progress": 1, "Error": 2}
         assert operations["by_status"] == {"cancelled": 1, "failed": 1, "finished": 1, "running": 1}
         assert [(row["action"], row["total"], row["by_label"]["Error"]) for row in operations["by_action"]] == [
@@ -411,8 +380,12 @@ class TestInvalidInput:
     @pytest.mark.parametrize(
         "option, value",
         [
-            *(("days", 0), ("stale_days", 0), ("most_rows", -1), ("most_timelines", -1)),
-            *(("interval", 0), ("interval", "daily")),
+            ("days", 0),
+            ("stale_days", 0),
+            ("most_rows", -1),
+            ("most_timelines", -1),
+            ("interval", 0),
+            ("interval", "daily"),
         ],
     )
     def test_numbers_and_interval(self, option, value):
@@ -455,10 +428,6 @@ def test_a_limit_that_no_project_exceeds(projects, limit):
 
 
 def test_an_operation_is_long_unfinished_after_more_than_an_hour():
-    times = {"edge": ago(hours=1), "later": ago(hours=1, seconds=1)}
-    operations = [
-        {"id": name, "project_id": "p1", "action": "create_branch", "status": "running", "created_at": created_at}
-        for name, created_at in times.items()
-    ]
-    found = report(operations=operations)["operations"]["long_unfinished"]
-    assert [operation["id"] for operation in found] == ["later"]
+    ages = {"edge": timedelta(hours=1), "later": timedelta(hours=1, seconds=1)}
+    found = report(operations=[operation(name, "running", age=age) for name, age in ages.items()])["operations"]
+    assert [row["id"] for row in found["long_unfinished"]] == ["op-later"]

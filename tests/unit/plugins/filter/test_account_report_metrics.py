@@ -16,15 +16,8 @@ from prometheus_client.parser import text_string_to_metric_families as prometheu
 from ansible_collections.clouddb.control.plugins.filter.account_report import account_report
 from ansible_collections.clouddb.control.plugins.module_utils._operations.status import ACTIONS, STATUSES
 from ansible_collections.clouddb.control.plugins.module_utils._policy.policy import KINDS
-from ansible_collections.clouddb.control.tests.unit.plugins.filter.accounts import (
-    NOW,
-    account,
-    ago,
-    key,
-    operation,
-    project,
-    stamp,
-)
+
+from .accounts import NOW, account, ago, key, operation, project, stamp
 
 HOSTILE = 'a "quoted" \\ {{ name }}\n# EOF\x1b[2J\u202e\ud800'
 Found = dict[tuple[str, ...], float]
@@ -142,12 +135,8 @@ def test_usage_quota_and_limits() -> None:
 
 
 def test_what_could_not_be_read() -> None:
-    source = {
-        "projects": [project("p1"), project("p2")],
-        "unavailable_project_ids": ["p8"],
-        "unread_project_ids": ["p2", "p9"],
-    }
-    found = samples(text_of(**source))
+    unread = {"unavailable_project_ids": ["p8"], "unread_project_ids": ["p2", "p9"]}
+    found = samples(text_of(projects=[project("p1"), project("p2")], **unread))
     assert found[("clouddb_unreadable_projects",)] == 1
     assert found[("clouddb_unavailable_projects",)] == 2
 
@@ -182,17 +171,8 @@ def test_known_actions_and_statuses_are_always_present() -> None:
 
 
 def test_durations() -> None:
-    found = samples(
-        text_of(
-            operations=[
-                operation(1, seconds=0.5),
-                operation(2, seconds=1),
-                operation(3, seconds=1.5),
-                operation(4, "failed", seconds=4000),
-                operation(6, "skipped", seconds=50),
-            ]
-        )
-    )
+    finished = [operation(number, seconds=seconds) for number, seconds in enumerate((0.5, 1, 1.5))]
+    found = samples(text_of(operations=[*finished, operation(4, "failed", 4000), operation(6, "skipped", 50)]))
     name = "clouddb_operation_duration_seconds"
     buckets = {bound: number for (_action, bound), number in not_zero(found, f"{name}_bucket").items()}
     bounds = ["2.0", "5.0", "10.0", "30.0", "60.0", "120.0", "300.0", "600.0", "1800.0", "3600.0"]

@@ -12,15 +12,8 @@ from typing import Any
 import pytest
 
 from ansible_collections.clouddb.control.plugins.filter.account_report import account_report
-from ansible_collections.clouddb.control.tests.unit.plugins.filter.accounts import (
-    NOW,
-    account,
-    ago,
-    key,
-    operation,
-    project,
-    stamp,
-)
+
+from .accounts import NOW, account, ago, key, operation, project, stamp
 
 HOSTILE = """<script>alert(1)</script></style></title>"' onload='alert(2)' {{ 7*7 }}{% raw %} &lt;b>]]>-->"""
 EMPTY = {"meta", "link"}

@@ -94,6 +94,11 @@ def parse(
     return inventory
 
 
+def names(inventory: InventoryData, group: str) -> list[str]:
+    """The hosts of a group."""
+    return sorted(host.name for host in inventory.groups[group].get_hosts())
+
+
 def cached_in(folder: Path) -> dict[str, Any]:
     """The options of a cache in this directory."""
     return {"cache": True, "cache_plugin": "ansible.builtin.jsonfile", "cache_connection": str(folder)}
@@ -107,11 +112,7 @@ def test_projects_are_hosts_with_their_fields(tmp_path: Path, sandbox: Sandbox) 
     assert set(hosts) == set(served)
     for project_id, project in served.items():
         assert {f"clouddb_{field}": value for field, value in project.items()}.items() <= hosts[project_id].vars.items()
-    assert sorted(host.name for host in inventory.groups["clouddb_projects"].hosts) == [
-        "blog____1___1___",
-        "shop-p-1",
-        "shop-p-2",
-    ]
+    assert names(inventory, "clouddb_projects") == ["blog____1___1___", "shop-p-1", "shop-p-2"]
 
 
 def test_constructed_groups_and_variables(tmp_path: Path, sandbox: Sandbox) -> None:
@@ -130,15 +131,12 @@ def test_constructed_groups_and_variables(tmp_path: Path, sandbox: Sandbox) -> N
         compose={"ansible_host": "clouddb_proxy_host"},
     )
 
-    def names(group: str) -> list[str]:
-        return sorted(host.name for host in inventory.groups[group].hosts)
-
-    assert names("region_aws_us_east_2") == ["p-2", "p-3"]
-    assert names("shops") == ["p-1", "p-2"]
+    assert names(inventory, "region_aws_us_east_2") == ["p-2", "p-3"]
+    assert names(inventory, "shops") == ["p-1", "p-2"]
     version = inventory.hosts["p-1"].vars["clouddb_pg_version"]
     assert isinstance(version, int)
-    assert "p-1" in names(f"pg_{version}")
-    assert names("is_old_False") == names("null_default") == ["p-1", "p-2", "p-3"]
+    assert "p-1" in names(inventory, f"pg_{version}")
+    assert names(inventory, "is_old_False") == names(inventory, "null_default") == ["p-1", "p-2", "p-3"]
     assert inventory.hosts["p-1"].vars["ansible_host"] == inventory.hosts["p-1"].vars["clouddb_proxy_host"]
 
 
@@ -162,7 +160,7 @@ def test_operations_lists_unfinished_and_failed_ones_of_a_day(tmp_path: Path, sa
     inventory = parse(tmp_path, sandbox, **options)
     assert [operation["id"] for operation in inventory.hosts["p-1"].vars["clouddb_operations"]] == [failed["id"]]
     assert inventory.hosts["p-2"].vars["clouddb_operations"] == []
-    assert [host.name for host in inventory.groups["broken"].hosts] == ["p-1"]
+    assert names(inventory, "broken") == ["p-1"]
     sandbox.advance(120)
     assert parse(tmp_path, sandbox, **options).hosts["p-1"].vars["clouddb_operations"] == []
 
@@ -192,16 +190,9 @@ def test_vaulted_values(tmp_path: Path, sandbox: Sandbox) -> None:
         "hostvars_prefix": "pg_",
     }
     vaulted = {option: Vaulted(text) for option, text in texts.items()}
-    selection = {
-        "filters": {"name": Vaulted("shop")},
-        "query": {"search": [Vaulted("sho")]},
-        "hostnames": [Vaulted("id")],
-    }
-    inventory = parse(tmp_path, sandbox, **vaulted, **selection)
-    assert {host: variables.vars["pg_name"] for host, variables in inventory.hosts.items()} == {
-        "p-1": "shop",
-        "p-2": "shop",
-    }
+    selection = {"filters": {"name": Vaulted("shop")}, "query": {"search": [Vaulted("sho")]}}
+    inventory = parse(tmp_path, sandbox, **vaulted, **selection, hostnames=[Vaulted("id")])
+    assert {name: host.vars["pg_name"] for name, host in inventory.hosts.items()} == {"p-1": "shop", "p-2": "shop"}
 
 
 def test_cache_saves_requests_and_contains_no_key(tmp_path: Path, sandbox: Sandbox) -> None:
@@ -325,15 +316,12 @@ def test_name_of_a_group_is_not_the_name_of_a_host(tmp_path: Path) -> None:
     with scripted_service(reply(body={"projects": projects, "pagination": {}})) as service:
         inventory = parse(tmp_path, service.base_url, inventory=earlier, **options)
 
-    def names(group: str) -> list[str]:
-        return sorted(host.name for host in inventory.groups[group].get_hosts())
-
-    assert names("locked") == ["Locked-p-4", "region_r1-p-2", "web-p-3"]
-    assert names("region_r1") == ["innocent"]
+    assert names(inventory, "locked") == ["Locked-p-4", "region_r1-p-2", "web-p-3"]
+    assert names(inventory, "region_r1") == ["innocent"]
     assert not set(inventory.groups) & set(inventory.hosts)
-    assert names("web") == ["www1"]
+    assert names(inventory, "web") == ["www1"]
     assert inventory.groups["web"].vars == {}
-    assert [inventory.hosts[name].vars["seen"] for name in names("clouddb_projects")] == [True] * 4
+    assert [inventory.hosts[name].vars["seen"] for name in names(inventory, "clouddb_projects")] == [True] * 4
 
 
 @pytest.mark.parametrize(
@@ -358,8 +346,8 @@ def test_a_project_that_fails_leaves_nothing_of_the_source(
     projects = [{"id": "p-1", "region_id": "r1"}, {"id": "p-2", "region_id": region}, {"id": "p-3", "region_id": "r1"}]
     inventory = InventoryData()
     inventory.add_group("web")
-    inventory.add_host("www1", "web")
-    inventory.add_host("localhost", "web")
+    for host in ("www1", "localhost"):
+        inventory.add_host(host, "web")
     groups = set(inventory.groups)
     with scripted_service(reply(body={"projects": projects, "pagination": {}})) as service:
         with pytest.raises(AnsibleParserError, match=message):
@@ -499,17 +487,8 @@ def test_values_of_the_service_are_never_rendered(tmp_path: Path) -> None:
 def test_an_empty_prefix_does_not_set_variables_of_connections(tmp_path: Path, shown: list[str]) -> None:
     project = {"id": "p-1", "ansible_connection": "local", "ansible_python_interpreter": "touch x;", "region_id": "r"}
     project["Owner"] = "me"
-    own = [
-        "inventory_dir",
-        "inventory_file",
-        "groups",
-        "omit",
-        "playbook_dir",
-        "hostvars",
-        "group_names",
-        "lookup",
-        "vars",
-    ]
+    own = ["inventory_dir", "inventory_file", "groups", "omit", "playbook_dir", "hostvars", "group_names", "lookup"]
+    own.append("vars")
     project |= dict.fromkeys(own, "x")
     with scripted_service(reply({"projects": [project]})) as service:
         inventory = parse(tmp_path, service.base_url, hostvars_prefix="")
@@ -522,14 +501,9 @@ def test_an_empty_prefix_does_not_set_variables_of_connections(tmp_path: Path, s
 
 def test_local_connection(tmp_path: Path, sandbox: Sandbox) -> None:
     own = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
-    for options, expected in (
-        ({}, {}),
-        ({"local_connection": True}, own),
-        (
-            {"local_connection": True, "compose": {"ansible_connection": "'other'"}},
-            {**own, "ansible_connection": "other"},
-        ),
-    ):
+    other = {"local_connection": True, "compose": {"ansible_connection": "'other'"}}
+    cases = (({}, {}), ({"local_connection": True}, own), (other, {**own, "ansible_connection": "other"}))
+    for options, expected in cases:
         for host in parse(tmp_path, sandbox, **options).hosts.values():
             assert {name: value for name, value in host.vars.items() if name in own} == expected
 
@@ -547,9 +521,8 @@ def test_incomplete_list_is_an_error_unless_allowed_and_is_not_cached(
     [warning] = shown
     assert "p-1" in warning
     sandbox.control("DELETE", "/faults")
-    assert sorted(parse(tmp_path, sandbox, **options).hosts) == ["p-1", "p-2", "p-3"], (
-        "the incomplete list was not cached"
-    )
+    # The incomplete list was not cached.
+    assert sorted(parse(tmp_path, sandbox, **options).hosts) == ["p-1", "p-2", "p-3"]
 
 
 @pytest.mark.parametrize(
@@ -585,14 +558,8 @@ def test_a_damaged_cache_is_a_miss(tmp_path: Path, sandbox: Sandbox, content: st
 def test_example_is_valid(tmp_path: Path, sandbox: Sandbox) -> None:
     from ansible_collections.clouddb.control.plugins.inventory import projects
 
-    example = yaml.safe_load(projects.EXAMPLES)
-    own = {
-        "base_url": sandbox.base_url,
-        "api_key": sandbox.api_key,
-        "cache_connection": str(tmp_path / "cache"),
-        "strict": True,
-    }
-    assert len(parse(tmp_path, sandbox, **{**example, **own}).hosts) == 3
+    own = {"base_url": sandbox.base_url, "api_key": sandbox.api_key, "cache_connection": str(tmp_path / "cache")}
+    assert len(parse(tmp_path, sandbox, **{**yaml.safe_load(projects.EXAMPLES), **own, "strict": True}).hosts) == 3
 
 
 @pytest.mark.parametrize("file", ["examples/inventory/account.clouddb.yml", "docs/docsite/rst/inventory.rst"])

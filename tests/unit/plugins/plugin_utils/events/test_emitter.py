@@ -12,11 +12,7 @@ import pytest
 
 from ansible_collections.clouddb.control.plugins.plugin_utils._events import emitter
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.changes import Change, SeenOperation
-from ansible_collections.clouddb.control.plugins.plugin_utils._events.emitter import (
-    event_of,
-    is_delivered,
-    wait_until_delivered,
-)
+from ansible_collections.clouddb.control.plugins.plugin_utils._events.emitter import event_of
 
 RUN = "{{ lookup('ansible.builtin.pipe', 'id') }}"
 
@@ -103,16 +99,16 @@ def test_an_event_is_delivered_once_it_is_received(monkeypatch: pytest.MonkeyPat
     async def main() -> None:
         queues: list[Any] = [full, SimpleNamespace(queue=full)]
         for queue in queues:
-            assert not is_delivered(queue)
-            await wait_until_delivered(queue)
-            assert is_delivered(queue)
+            assert not emitter.is_delivered(queue)
+            await emitter.wait_until_delivered(queue)
+            assert emitter.is_delivered(queue)
             full.put_nowait({})
 
     monkeypatch.setattr(asyncio, "sleep", receive)
     asyncio.run(main())
     assert pauses == [0.02, 0.02]
     without_empty: Any = SimpleNamespace(put=None)
-    assert is_delivered(without_empty)
+    assert emitter.is_delivered(without_empty)
 
 
 def test_the_rules_have_a_minute_to_receive_an_event(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,5 +119,5 @@ def test_the_rules_have_a_minute_to_receive_an_event(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(asyncio, "sleep", sleep)
     monkeypatch.setattr(emitter, "time", SimpleNamespace(monotonic=lambda: sum(pauses)))
-    asyncio.run(wait_until_delivered(full_queue()))
+    asyncio.run(emitter.wait_until_delivered(full_queue()))
     assert sum(pauses) == pytest.approx(60, abs=0.1)

@@ -12,12 +12,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.clouddb.control.tests.unit.plugins.plugin_utils.events.conftest import (
-    EVER,
-    LIST,
-    Account,
-    polls_in_parallel,
-)
+from .conftest import EVER, LIST, Account, polls_in_parallel
 
 
 @pytest.fixture

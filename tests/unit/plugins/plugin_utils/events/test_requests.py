@@ -22,14 +22,10 @@ from ansible_collections.clouddb.control.plugins.plugin_utils._events import fol
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.follower import PROJECT_LIST
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.options import source_options
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.rate_limit import PacedClient
-from ansible_collections.clouddb.control.tests.unit.plugins.plugin_utils.events.conftest import (
-    EVER,
-    LIST,
-    Account,
-    polls_in_parallel,
-)
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
 from ansible_collections.clouddb.control.tests.unit.support.simulated_operations import CONNECTION, call
+
+from .conftest import EVER, LIST, Account, polls_in_parallel
 
 
 def test_list_pauses_for_three_times_as_long_as_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,20 +145,20 @@ def test_first_operation_of_an_idle_project(has_hints: bool, longest: float) -> 
 
 def test_updated_at_that_always_changes_is_no_hint(monkeypatch: pytest.MonkeyPatch) -> None:
     """Busy projects would be delayed by all the others."""
-    account = Account(*(f"p{number}" for number in range(1000)))
+    account = Account(*(f"p{number}" for number in range(250)))
     ticks = itertools.count()
     monkeypatch.setattr(account, "_project", lambda each: {**account.projects[each], "updated_at": str(next(ticks))})
     for number in range(20):
         account.start("p0", 10 + 30 * number)
-    account.follow(600, requests_per_minute=600)
+    account.follow(600, requests_per_minute=150)
     assert max(account.delays("p0")[20:]) < 10
 
 
 def test_state_is_saved_when_idle_or_once_a_second(tmp_path: Path) -> None:
     account = Account("a", "b")
-    for number in range(3):
-        account.start("a", 12 + number, seconds=0)
-        account.start("b", 12 + number, seconds=0)
+    for moment in (12, 13, 14):
+        for project in "ab":
+            account.start(project, moment, seconds=0)
     replace, saved = os.replace, []
 
     def noting(source: str, path: str) -> None:
