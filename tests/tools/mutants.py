@@ -157,7 +157,6 @@ def survivors(data: CoverageData, path: Path, changed: set[int] | None, counts: 
 
 
 def main() -> None:
-    """Write and print the list."""
     exit_on_signals()
     changed = changed_lines()
     found: dict[str, list[str]] = {}
