@@ -42,7 +42,6 @@ class Awx(FakeService):
         return new
 
     def one(self, kind: str, name: str) -> dict[str, Any]:
-        """The only object with this name."""
         [found] = [each for each in self.objects[kind] if each["name"] == name]
         return found
 

@@ -25,7 +25,6 @@ from scripted_service import scripted_service  # noqa: E402
 
 
 def awx_collection() -> Path:
-    """The folder of the collection awx.awx."""
     return download_collections("12.3.0", "awx.awx")
 
 

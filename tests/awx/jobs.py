@@ -29,7 +29,6 @@ class Job(NamedTuple):
     artifacts: Path
 
     def results(self, task: str) -> list[dict[str, Any]]:
-        """The results of the task with this name, one per host."""
         ended = ("runner_on_ok", "runner_on_failed")
         data = [event["event_data"] for event in self.events if event["event"] in ended]
         return [each["res"] for each in data if each["task"] == task]
@@ -40,11 +39,9 @@ class Job(NamedTuple):
         return sorted({*stats["failures"], *stats["dark"]})
 
     def failures(self) -> list[Any]:
-        """The messages of the failed tasks."""
         return [event["event_data"]["res"].get("msg") for event in self.events if event["event"] == "runner_on_failed"]
 
     def files_with(self, secret: str) -> list[str]:
-        """The artifacts that contain this secret."""
         files = [path for path in self.artifacts.rglob("*") if path.is_file()]
         return [str(path.relative_to(self.artifacts)) for path in files if secret.encode() in path.read_bytes()]
 
@@ -85,7 +82,6 @@ class Controller:
         return yaml.safe_load((self.files / file).read_text(encoding="utf-8"))
 
     def template(self, name: str) -> dict[str, Any]:
-        """The job template with this name."""
         [found] = [
             each
             for each in self.settings("configuration/job_templates.yml")["controller_templates"]
@@ -122,7 +118,6 @@ class Controller:
         extra_vars: dict[str, Any] | None = None,
         inventory: dict[str, Any] | None = None,
     ) -> Job:
-        """Run a playbook of the example project as a job."""
         (folder / "inventory").mkdir(parents=True)
         (folder / "inventory" / "hosts.json").write_text(json.dumps(inventory or {"all": {}}), encoding="utf-8")
         (folder / "project").symlink_to(self.collection / "examples")

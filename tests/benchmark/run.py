@@ -228,7 +228,6 @@ def pull_requests() -> Iterator[Row]:
 
 
 def single_tasks() -> Iterator[Row]:
-    """The rows of one task, of a loop, and of some hosts."""
     with tempfile.TemporaryDirectory() as folder, running_sandbox(Path(folder), projects=[{"name": "shop"}]) as service:
         service.control("PUT", "/clock", {"speed": CLOCK_SPEED})
         ordinary = {**task("project_info"), "vars": {"clouddb_fork": False}}
@@ -250,7 +249,6 @@ def single_tasks() -> Iterator[Row]:
 
 
 def lists() -> Iterator[Row]:
-    """The rows of long lists."""
     seed = {
         "generate": {"projects": PROJECTS, "operations_per_project": 20},
         "api_keys": [{"name": f"deploy-{number}"} for number in range(KEYS)],
@@ -264,7 +262,6 @@ def lists() -> Iterator[Row]:
 
 
 def large_account() -> Iterator[Row]:
-    """The rows of an account of LARGE projects."""
     seed = {"generate": {"projects": LARGE, "operations_per_project": 0}}
     with tempfile.TemporaryDirectory() as folder, running_sandbox(Path(folder), **seed) as service:
         last = service.api("GET", f"/projects?search=project-{LARGE - 1:04d}")["projects"][0]
@@ -323,7 +320,6 @@ def main() -> None:
 
 
 def write(page: Path, table: str) -> None:
-    """Replace the table of the page."""
     block = f".. begin benchmark\n\n{table}\n\n.. end benchmark"
     text = page.read_text(encoding="utf-8")
     page.write_text(

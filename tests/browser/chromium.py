@@ -83,12 +83,10 @@ class Page:
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
 
     def console_messages(self) -> list[str]:
-        """The console messages and the exceptions."""
         methods = ("Log.entryAdded", "Runtime.consoleAPICalled", "Runtime.exceptionThrown")
         return [json.dumps(event["params"]) for event in self.events if event["method"] in methods]
 
     def requested_urls(self) -> list[str]:
-        """The URLs that the page requested."""
         return [
             event["params"]["request"]["url"] for event in self.events if event["method"] == "Network.requestWillBeSent"
         ]

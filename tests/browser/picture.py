@@ -26,17 +26,9 @@ SEED: dict[str, Any] = {
         {"name": "test", "age": "3d"},
     ],
     "projects": [
-        {
-            **{
-                "id": project_id,
-                "name": name,
-                "region_id": region,
-                "cpu_used_sec": seconds,
-                "locked": name == "analytics",
-            },
-            **{"branch_logical_size_limit": 8192, "compute": False, "generate_operations": number},
-        }
-        for project_id, name, region, seconds, number in (
+        {"branch_logical_size_limit": 8192, "compute": False, "locked": project[1] == "analytics"}
+        | dict(zip(("id", "name", "region_id", "cpu_used_sec", "generate_operations"), project))
+        for project in (
             ("wispy-lake-12345678", "shop", "aws-eu-central-1", 402318, 55),
             ("calm-hill-87654321", "blog", "aws-us-east-2", 51240, 34),
             ("bold-river-24681357", "analytics", "aws-eu-central-1", 1294733, 52),

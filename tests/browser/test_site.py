@@ -44,13 +44,11 @@ LINK = r"""\b(?:href|src)=["']([^"']+)["']"""
 
 @pytest.fixture(scope="session")
 def pages() -> list[Path]:
-    """The pages of a new build."""
     subprocess.run([sys.executable, ROOT / "docs" / "site" / "build.py"], check=True)
     return sorted((ROOT / ".build" / "docs").rglob("*.html"))
 
 
 def on_each_page(browser: Page, pages: Iterable[Path], *scripts: str) -> dict[Path, list[Any]]:
-    """What the scripts return on each page."""
     results = {}
     for page in pages:
         browser.open(page)

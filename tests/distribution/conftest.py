@@ -44,7 +44,6 @@ class Run(NamedTuple):
     output: str
 
     def changed(self) -> bool:
-        """Whether the run succeeded and has changed something."""
         [changed] = re.findall(r"^localhost +: .* changed=(\d+) .* failed=0 ", self.output, re.MULTILINE)
         return changed != "0"
 
@@ -70,7 +69,6 @@ class User:
         )
 
     def rotate(self, store: Store, *options: str, **settings: Any) -> Run:
-        """Run the example of a store."""
         env = {"CLOUDDB_API_KEY": API_KEY, **store.env, **store.job()}
         extra_vars = json.dumps({**store.settings, **settings})
         command = ["ansible-playbook", "-vvv", store.playbook, "--extra-vars", extra_vars, *options]
@@ -91,7 +89,6 @@ class User:
         return Run(done.returncode, done.stdout)
 
     def files_with_secrets(self) -> list[Path]:
-        """The files of the user that contain a key."""
         files = [path for path in self.home.rglob("*") if path.is_file()]
         return [path for path in files if SECRET.search(path.read_text(encoding="utf-8", errors="replace"))]
 

@@ -56,7 +56,6 @@ class OpenBao:
 
 @contextmanager
 def running_openbao(folder: Path) -> Iterator[OpenBao]:
-    """Run a server on a loopback address."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     root_token = secrets.token_hex(16)

@@ -43,51 +43,32 @@ def encrypted(secret: str) -> str:
     return "!vault |\n" + textwrap.indent(VAULT.encrypt(secret).decode().rstrip("\n"), 10 * " ")
 
 
-class Store:
+class StoreOfKey:
     """Where an example keeps the key, beside another value.
 
-    C(playbook) is the example, C(env) the environment that selects the store, C(settings) the variables that do.
+    C(playbook) is the example, C(env) the environment that selects the store, C(settings) the variables that do. Each store has
+    key(), the stored key or None; put_key(), as the user stored a key before the first rotation; others(), everything else in it;
+    writes(), which changes with each write; and reject_writes(), after which each write fails.
     """
 
     playbook = ""
-    update_tasks = ""
     # Whether the previous key can be read, so that the roll-back can restore it whatever the job has.
     is_readable = True
 
     def __init__(self) -> None:
         self.env: dict[str, str] = {}
         self.settings: dict[str, Any] = {}
-
-    def key(self) -> str | None:
-        """The stored key, None if there is none."""
-        raise NotImplementedError
+        self.update_tasks = self.playbook.replace("rotate_", "tasks/update_")
 
     def job(self) -> dict[str, str]:
         """The variables that the environment of a job has from the store."""
         return {}
 
-    def put_key(self, secret: str) -> None:
-        """Store a key, as the user did before the first rotation."""
-        raise NotImplementedError
 
-    def others(self) -> object:
-        """Everything else in the store."""
-        raise NotImplementedError
-
-    def writes(self) -> object:
-        """Something that changes with each write to the store."""
-        raise NotImplementedError
-
-    def reject_writes(self) -> None:
-        """Let each later write fail."""
-        raise NotImplementedError
-
-
-class VaultedVariable(Store):
+class VaultedVariable(StoreOfKey):
     """A variable of a repository that ansible-vault encrypts."""
 
     playbook = "rotate_vaulted_variable.yml"
-    update_tasks = "tasks/update_vaulted_variable.yml"
 
     def __init__(self, folder: Path, scratch: Path) -> None:
         super().__init__()
@@ -104,12 +85,10 @@ class VaultedVariable(Store):
         self.commit()
 
     def git(self, *arguments: str) -> str:
-        """The output of git in the repository."""
         done = subprocess.run(["git", *arguments], cwd=self._folder, stdout=subprocess.PIPE, text=True, check=True)
         return done.stdout
 
     def commit(self) -> None:
-        """Commit all files."""
         self.git("add", "--all")
         self.git("commit", "--quiet", "--message", "Rotate the key")
 
@@ -136,16 +115,14 @@ class VaultedVariable(Store):
         Path(self.settings["clouddb_vars_file"]).write_text("other: value\n", encoding="utf-8")
 
     def _variables(self) -> dict[str, Any]:
-        """The variables, decrypted."""
         variables: dict[str, Any] = yaml.load(self.file.read_bytes(), DecryptingLoader)
         return variables
 
 
-class KvSecret(Store):
+class KvSecret(StoreOfKey):
     """A secret of OpenBao."""
 
     playbook = "rotate_hashi_vault_secret.yml"
-    update_tasks = "tasks/update_hashi_vault_secret.yml"
 
     def __init__(self, bao: OpenBao, path: str) -> None:
         super().__init__()
@@ -170,11 +147,10 @@ class KvSecret(Store):
         self.env["VAULT_TOKEN"] = self.bao.token(self.path, "read")
 
 
-class KubernetesSecret(Store):
+class KubernetesSecret(StoreOfKey):
     """A secret of Kubernetes."""
 
     playbook = "rotate_kubernetes_secret.yml"
-    update_tasks = "tasks/update_kubernetes_secret.yml"
 
     def __init__(self, api: KubernetesApi) -> None:
         super().__init__()
@@ -198,11 +174,10 @@ class KubernetesSecret(Store):
         self.api.rejects_writes = True
 
 
-class GithubSecret(Store):
+class GithubSecret(StoreOfKey):
     """A secret of GitHub Actions."""
 
     playbook = "rotate_github_secret.yml"
-    update_tasks = "tasks/update_github_secret.yml"
     is_readable = False
 
     def __init__(self, api: GithubApi) -> None:
@@ -228,3 +203,6 @@ class GithubSecret(Store):
 
     def reject_writes(self) -> None:
         self.api.rejects_writes = True
+
+
+Store = VaultedVariable | KvSecret | KubernetesSecret | GithubSecret

@@ -30,13 +30,11 @@ class Block:
         return f"{self.guide}.rst:{self.line}"
 
     @property
-    def first_line(self) -> str:
-        return self.content.splitlines()[0]
+    def beginning(self) -> str:
+        return f"{self.guide}: {self.content.splitlines()[0]}"
 
 
 class CaptionedBlock(CodeBlockDirective):
-    """A code block that keeps its caption."""
-
     def run(self) -> list[nodes.literal_block]:
         found: list[nodes.literal_block] = super().run()
         found[0]["antsibull-other-caption"] = self.options.get("caption")

@@ -46,7 +46,6 @@ class Shell:
         return int(status), printed.read_text(errors="replace")
 
     def _read_line(self) -> bytes:
-        """Read a line of the shell's own output."""
         line, end = b"", time.monotonic() + TIMEOUT
         assert self._process.stdout
         descriptor = self._process.stdout.fileno()

@@ -30,7 +30,6 @@ README = DOCS.parent / "README.md"
 
 
 def follow_until(guide: str, reader: Reader) -> None:
-    """Follow a guide, after those that it continues."""
     last = ON_THE_SANDBOX.index(guide) if guide in ON_THE_SANDBOX else 0
     for each in [*ON_THE_SANDBOX[:last], guide]:
         if each not in reader.followed:
@@ -66,7 +65,6 @@ def run_pipeline(file: str, action: str, reader: Reader) -> None:
 
 
 def branches(reader: Reader) -> set[str]:
-    """The names of the branches of the project shop."""
     url = f"{reader.base_url}/projects/wispy-lake-12345678/branches"
     response = requests.get(url, headers={"Authorization": f"Bearer {reader.api_key}"}, timeout=30)
     return {branch["name"] for branch in response.json()["branches"]}
@@ -103,7 +101,7 @@ def test_readme_shows_the_playbook_of_a_guide() -> None:
 
 def test_exceptions_exist_in_the_guides() -> None:
     blocks = [block for guide in guides() for block in blocks_of(guide)]
-    assert set(NOT_RUN) <= {(block.guide, block.first_line) for block in blocks}
+    assert set(NOT_RUN) <= {block.beginning for block in blocks}
     commands = {
         command.text
         for block in blocks

@@ -94,7 +94,6 @@ def build(folder: Path, version: str, **pages: str) -> str:
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A site of the development version."""
     folder = tmp_path_factory.mktemp("site")
     assert build(folder, "1.3.0-dev0", demo_module=MODULE + OPTIONS + EXAMPLES) == ""
     return folder / "built"
@@ -106,12 +105,10 @@ def body_of(page: Path) -> str:
 
 
 def headings(body: str) -> list[str]:
-    """The headings of sections."""
     return re.findall(r'role="doc-backlink">([^<]*)<', body)
 
 
 def contents(body: str) -> list[str]:
-    """The sections to which the list of contents links."""
     return re.findall(r'<a class="reference internal" href="#([^"]*)" id=', body)
 
 

@@ -27,14 +27,12 @@ class Command:
         return any(line.startswith("fatal: ") for line in self.output)
 
     def prints(self, printed: str) -> bool:
-        """Whether this output matches the shown one."""
         return not self.output or bool(
             _pattern(self.output).fullmatch("".join(f"{line}\n" for line in _normalized(printed)))
         )
 
 
 def commands_of(content: str) -> list[Command]:
-    """The commands of a console block."""
     commands: list[Command] = []
     for line in content.rstrip("\n").split("\n"):
         if line.startswith("$ "):

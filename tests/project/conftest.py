@@ -58,7 +58,6 @@ class Project:
         return done.returncode, output
 
     def replace(self, file: str, old: str, new: str) -> None:
-        """Replace a text that the file contains."""
         path = self.folder / file
         text = path.read_text(encoding="utf-8")
         assert old in text

@@ -46,15 +46,12 @@ class Repository:
         assert old in text
         file.write_text(text.replace(old, new), encoding="utf-8")
 
-    def commit(self) -> None:
+    def commit_and_tag(self) -> None:
         self.git("add", "--all")
         self.git("commit", "--quiet", "--message=Release")
-
-    def tag(self) -> None:
         self.git("tag", "--force", VERSION)
 
     def release(self) -> subprocess.CompletedProcess[str]:
-        """Run the command of C(make release)."""
         command = [sys.executable, "tests/tools/release.py", VERSION]
         return subprocess.run(
             command, cwd=self.path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
@@ -75,8 +72,7 @@ def released(tmp_path_factory: pytest.TempPathFactory) -> Repository:
         repository.replace(name, version, VERSION)
     (path / "changelogs" / "fragments" / "summary.yml").write_text(FRAGMENT, encoding="utf-8")
     run("antsibull-changelog", "release", "--date", DATE, cwd=path)
-    repository.commit()
-    repository.tag()
+    repository.commit_and_tag()
     return repository
 
 

@@ -31,16 +31,14 @@ def commit_after_tag(repository: Repository) -> None:
 
 def delete_changelog(repository: Repository) -> None:
     repository.git("rm", "--quiet", "changelogs/changelog.yaml")
-    repository.commit()
-    repository.tag()
+    repository.commit_and_tag()
 
 
 def add_fragment(repository: Repository) -> None:
     folder = repository.path / "changelogs" / "fragments"
     folder.mkdir(exist_ok=True)
     (folder / "late.yml").write_text("bugfixes: [late]\n", encoding="utf-8")
-    repository.commit()
-    repository.tag()
+    repository.commit_and_tag()
 
 
 def committed(*change: str) -> Callable[[Repository], None]:
@@ -48,8 +46,7 @@ def committed(*change: str) -> Callable[[Repository], None]:
 
     def prepare(repository: Repository) -> None:
         repository.replace(*change)
-        repository.commit()
-        repository.tag()
+        repository.commit_and_tag()
 
     return prepare
 

@@ -51,7 +51,6 @@ class Run:
         return [step for step in steps if step["hosts"]]
 
     def end(self) -> str:
-        """The exit status and the last lines of the output."""
         return "\n".join([f"exit status {self.status}", *self.output.splitlines()[-60:]])
 
     def result(self) -> dict[str, Any]:
@@ -59,7 +58,6 @@ class Run:
         return [line["role_result"] for line in self.trace if "role_result" in line][-1]
 
     def messages(self) -> str:
-        """The messages of all results."""
         return "\n".join(text for line in self.trace for text in line.get("messages", []))
 
     def named(self) -> set[str]:
@@ -134,7 +132,6 @@ class Account:
         return sorted(keys, key=lambda key: (key["created_at"], key["id"]))
 
     def other_keys(self) -> list[str]:
-        """The names of the other active keys."""
         return sorted(key["name"] for key in self.sandbox.api("GET", "/api_keys") if key not in self.keys())
 
     def key_id(self, secret: str) -> int | None:
@@ -146,7 +143,6 @@ class Account:
         return int(max(response.json(), key=lambda key: key["last_used_at"] or "")["id"])
 
     def files(self) -> dict[str, str]:
-        """The hosts' files: secrets and vaults."""
         return {path.name: path.read_text() for path in sorted(self.files_folder.glob("*.*")) if path.is_file()}
 
     # Runs.
@@ -175,7 +171,6 @@ class Account:
         event: dict[str, Any] | None = None,
         **variables: Any,
     ) -> Run:
-        """Run the role, included in this scenario."""
         if event and event["what"] == "second_rotation":
             second = self.root / "second"
             event["command"] = self.command(second, PLAIN.playbook(self.variables(tasks)))

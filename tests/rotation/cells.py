@@ -38,7 +38,6 @@ class Cell(NamedTuple):
 
 
 def cells_of(scenario: Scenario, tasks: bool, steps: list[dict[str, Any]]) -> Iterator[Cell]:
-    """The cells of one scenario to include the role."""
     yield Cell(scenario.name, tasks, "undisturbed", "", ("", 1))
     for step in steps:
         place = (str(step["step"][0]), int(step["step"][1]))

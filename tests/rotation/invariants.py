@@ -28,7 +28,6 @@ class State:
 
 
 def observe(account: Account) -> State:
-    """The state now."""
     files = account.files()
     found = {secret: account.key_id(secret) for secret in set(secrets(files))}
     accepted = {secret: key for secret, key in found.items() if key}
@@ -41,17 +40,14 @@ def secrets(files: Files) -> list[str]:
 
 
 def secret_files(files: Files) -> Files:
-    """The files whose secret a host uses."""
     return {name: text for name, text in files.items() if in_use(name)}
 
 
 def in_use(name: str) -> bool:
-    """Whether a host uses the secret in this file."""
     return name.endswith((".key", ".vault")) and not name.startswith(".")
 
 
 def host_of(name: str) -> str:
-    """The host whose file this is."""
     return name.split(".")[0]
 
 

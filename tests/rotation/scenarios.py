@@ -33,11 +33,9 @@ class Scenario:
 
     @property
     def is_check(self) -> bool:
-        """Whether the run is in check mode."""
         return bool(self.play.get("check_mode", "--check" in self.arguments))
 
     def playbook(self, variables: dict[str, Any]) -> list[dict[str, Any]]:
-        """The play, as JSON."""
         task = {"name": "Rotate", f"ansible.builtin.{self.role}": {"name": ROLE}, **self.task}
         if self.apply:
             task[f"ansible.builtin.{self.role}"]["apply"] = self.apply
@@ -83,12 +81,7 @@ SCENARIOS = (
     Scenario("--limit web1, hosts named", arguments=("--limit", "web1"), variables=ALL),
     Scenario("--limit web1, no key yet", arguments=("--limit", "web1"), start="empty", hosts=("web1",)),
     Scenario("--limit web1, no key yet, hosts named", arguments=("--limit", "web1"), start="empty", variables=ALL),
-    Scenario(
-        "--tags, by apply",
-        task={"tags": "rotate"},
-        apply={"tags": "rotate"},
-        arguments=("--tags", "rotate"),
-    ),
+    Scenario("--tags, by apply", task={"tags": "rotate"}, apply={"tags": "rotate"}, arguments=("--tags", "rotate")),
     Scenario("--tags, without apply", task={"tags": "rotate"}, arguments=("--tags", "rotate")),
     Scenario("--tags, on import_role", role="import_role", task={"tags": "rotate"}, arguments=("--tags", "rotate")),
     Scenario("--skip-tags of the deployment tasks", arguments=("--skip-tags", "vault")),

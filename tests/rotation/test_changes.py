@@ -13,13 +13,11 @@ from scenarios import PLAIN
 
 
 def check(account: Account, run: Run, before: State, **options: Any) -> None:
-    """A run keeps the invariants."""
     found = violations(account, run, before, **options)
     assert not found, "\n".join([*found, run.end()])
 
 
 def complete(account: Account) -> bool:
-    """Whether all hosts of the inventory have the newest key, which is the only one."""
     state = observe(account)
     held = {state.accepted.get(state.files.get(f"{host}.key", "")) for host in account.hosts}
     return len(state.active) == 1 and held == {state.newest}

@@ -37,7 +37,6 @@ class Job(NamedTuple):
 
 
 def size(path: Path) -> int:
-    """The bytes of a file, or of all files in a folder: an estimate of how long its tests take."""
     return sum(each.stat().st_size for each in (path, *path.rglob("*")) if each.is_file())
 
 
@@ -55,7 +54,6 @@ def unit_jobs() -> Iterator[Job]:
 
 
 def integration_jobs() -> Iterator[Job]:
-    """The integration targets."""
     targets = (folder for folder in TARGETS.iterdir() if folder.name not in ("setup_sandbox", *PLAYBOOKS))
     yield from parts("integration", {folder.name: folder for folder in targets}, INTEGRATION_JOBS)
 
@@ -94,7 +92,6 @@ def missing_programs(jobs: list[Job]) -> Iterator[str]:
 
 
 def log_file(name: str) -> Path:
-    """The file with the complete output of a job."""
     return LOGS / f"{name}.log"
 
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Lists small changes of the code that no unit test notices, in .build/mutants.json: ``mutants.py [FILE...]``.
 
-Each change, a mutant, meets the tests that run its line. Without files, it takes those that differ from the last tag.
+Each change, a mutant, meets the tests that run its line. Without files, it takes the lines that changed since the last tag.
 mutmut changes neither tables nor decorated functions, such as routes, and cosmic-ray cannot choose the tests.
 """
 
@@ -19,7 +19,7 @@ import re
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from itertools import islice
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -31,48 +31,56 @@ from workspace import exit_on_signals, temporary_workspace
 CODE = (":(glob)plugins/**/*.py", ":(glob)roles/*/files/**/*.py", ":(glob)extensions/**/*.py")
 PAIRS = "Eq NotEq, In NotIn, Is IsNot, Lt LtE, Gt GtE, Add Sub"
 OTHER = {one: other for pair in PAIRS.split(", ") for one, other in (pair.split(), pair.split()[::-1])}
-MEMBERS = {
-    "Dict": ["keys", "values"],
-    "BoolOp": ["values"],
-    "Call": ["keywords"],
-    "Tuple": ["elts"],
-    "List": ["elts"],
-    "Set": ["elts"],
-}
+MEMBERS = {"Dict": ["values", "keys"], "BoolOp": ["values"], "Call": ["keywords"], "Set": ["elts"]}
+MEMBERS |= {"Tuple": ["elts"], "List": ["elts"]}
 STAGES = (slice(0, 10), slice(10, 80))  # of the tests for a mutant
 SECONDS = 120
 PRELOADED = ("ansible.plugins.loader", "fastapi.testclient", "hypothesis", "requests")
 
 
-def changes(node: ast.AST) -> Iterator[str]:
-    """What mutants have in place of this node."""
+def changed_lines() -> dict[str, set[int]]:
+    """The numbers of the lines that changed since the last tag, by file."""
+    found: dict[str, set[int]] = {}
+    tag = git("describe", "--tags", "--abbrev=0")
+    for line in git(
+        "diff", "-U0", "--no-ext-diff", "--dst-prefix=b/", "--diff-filter=d", tag, "--", *CODE
+    ).splitlines():
+        if line.startswith("+++ b/"):
+            lines = found.setdefault(line.removeprefix("+++ b/"), set())
+        elif hunk := re.match(r"@@ \S+ \+(\d+),?(\d*) @@", line):
+            lines.update(range(int(hunk[1]), int(hunk[1]) + int(hunk[2] or 1)))
+    return found
+
+
+def changes(node: ast.AST) -> Iterator[tuple[ast.AST, str]]:
+    """What mutants have in place of this node, each with the node or the member that it changes."""
     fields = MEMBERS.get(type(node).__name__, [])
-    members = len(getattr(node, fields[0])) if fields else 0
-    for number in range(members if members > 1 or isinstance(node, ast.Call) else 0):
+    members = getattr(node, fields[0]) if fields else []
+    for number, member in enumerate(members if len(members) > 1 or isinstance(node, ast.Call) else []):
         mutant = copy.deepcopy(node)
         for field in fields:
             del getattr(mutant, field)[number]
-        yield ast.unparse(mutant)
+        yield member, ast.unparse(mutant)
     operators = [type(each).__name__ for each in getattr(node, "ops", [getattr(node, "op", None)])]
     value = getattr(node, "value", None)
     if len(operators) == 1 and operators[0] in OTHER and isinstance(node, ast.expr):
         mutant, operator = copy.deepcopy(node), getattr(ast, OTHER[operators[0]])()
         mutant.__dict__.update(ops=[operator], op=operator)
-        yield ast.unparse(mutant)
+        yield node, ast.unparse(mutant)
     elif operators == ["Not"]:
-        yield ast.unparse(node.operand)  # type: ignore[attr-defined]
+        yield node, ast.unparse(node.operand)  # type: ignore[attr-defined]
     elif isinstance(node, ast.Return) and value and ast.unparse(value) != "None":
-        yield "return None"
+        yield node, "return None"
     elif isinstance(node, ast.Expr) and isinstance(value, ast.Call):
-        yield "pass"
+        yield node, "pass"
     elif isinstance(node, ast.Constant) and isinstance(value, (bool, int, float)):
-        yield repr(not value if isinstance(value, bool) else value + 1)
+        yield node, repr(not value if isinstance(value, bool) else value + 1)
     elif isinstance(node, ast.Constant) and isinstance(value, str) and " " not in value:  # others are for people
-        yield repr(f"x{value}")
+        yield node, repr(f"x{value}")
 
 
-def mutants(source: bytes) -> Iterator[tuple[range, str, bytes]]:
-    """The lines, the description and the source of each mutant."""
+def mutants(source: bytes, changed: set[int] | None) -> Iterator[tuple[range, str, bytes]]:
+    """The lines, the description and the source of each mutant that changes one of these lines, or any."""
     lines = source.splitlines(keepends=True)
     hidden: set[ast.AST] = set()  # types, and f-strings, in which nodes have no positions before Python 3.12
     for node in ast.walk(ast.parse(source)):
@@ -80,9 +88,11 @@ def mutants(source: bytes) -> Iterator[tuple[range, str, bytes]]:
         parts += [node] if isinstance(node, ast.JoinedStr) else []
         hidden.update(each for part in parts if isinstance(part, ast.AST) for each in ast.walk(part))
         conditions = getattr(node, "ifs", [node.test] if isinstance(node, (ast.If, ast.IfExp, ast.While)) else [])
-        found = [(each, f"not ({ast.unparse(each)})") for each in conditions]
-        found += [(node, text) for text in changes(node) if not isinstance(getattr(node, "ctx", None), ast.Store)]
-        for at, text in found if node not in hidden else []:
+        found = [(each, each, f"not ({ast.unparse(each)})") for each in conditions]
+        found += [(node, *each) for each in changes(node) if not isinstance(getattr(node, "ctx", None), ast.Store)]
+        for at, member, text in found if node not in hidden else []:
+            if changed is not None and changed.isdisjoint(range(member.lineno, member.end_lineno + 1)):
+                continue
             start = sum(map(len, lines[: at.lineno - 1])) + at.col_offset
             end = sum(map(len, lines[: at.end_lineno - 1])) + at.end_col_offset
             description = " ".join(f"line {at.lineno}: {source[start:end].decode()}  =>  {text}".split())
@@ -90,20 +100,19 @@ def mutants(source: bytes) -> Iterator[tuple[range, str, bytes]]:
             yield range(at.lineno, at.end_lineno + 1), description, source[:start] + new.encode() + source[end:]
 
 
-def run_tests(tests: list[str]) -> None:
-    """Run these tests until one fails, and exit."""
-    os.setsid()
-    for descriptor in (1, 2):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
-    raise SystemExit(int(pytest.main(["-x", "-q", *tests])))
-
-
 def fail(tests: list[str]) -> bool:
     """Whether one of the tests fails, cannot be imported, or takes too long."""
-    process = multiprocessing.get_context("fork").Process(target=run_tests, args=(tests,))
+
+    def run_tests() -> None:
+        os.setsid()
+        for descriptor in (1, 2):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
+        raise SystemExit(int(pytest.main(["-x", "-q", *tests])))
+
+    process = multiprocessing.get_context("fork").Process(target=run_tests)
     process.start()
     process.join(SECONDS)
-    if process.is_alive():
+    with suppress(ProcessLookupError):
         os.killpg(process.pid or 0, 9)
     process.join()
     return process.exitcode != 0
@@ -115,27 +124,26 @@ def tests_by_line(data: CoverageData, path: Path) -> dict[int, list[str]]:
     for line, contexts in data.contexts_by_lineno(str(path)).items():
         for context in filter(None, contexts):
             by_test[context.rpartition("|")[0]].update((0, line))
-    files: dict[str, list[str]] = defaultdict(list)
-    for test in sorted(by_test, key=lambda test: len(by_test[test])):
-        files[test.partition("::")[0]].append(test)
+    by_size = sorted(by_test, key=lambda test: len(by_test[test]))
+    files = [test.partition("::")[0] for test in by_size]
     found: dict[int, list[str]] = defaultdict(list)
-    for _rank, test in sorted((rank, test) for tests in files.values() for rank, test in enumerate(tests)):
+    for _rank, test in sorted((files[:number].count(files[number]), test) for number, test in enumerate(by_size)):
         for line in by_test[test]:
             found[line].append(test)
     return found
 
 
-def survivors(data: CoverageData, path: Path, counts: Counter[str]) -> Iterator[str]:
+def survivors(data: CoverageData, path: Path, changed: set[int] | None, counts: Counter[str]) -> Iterator[str]:
     """The mutants of a file that no test notices."""
     source, by_line = path.read_bytes(), tests_by_line(data, path)
     text = source.decode().splitlines()
     if not by_line or fail(by_line[0][:50]):
         yield "No test runs this file, or its tests fail without a change."
         return
-    for lines, description, mutated in mutants(source):
+    for lines, description, mutated in mutants(source, changed):
         tests = [test for line in lines for test in by_line.get(line, [])]
         if not tests:  # An import runs the line. What uses its name has tests.
-            [start] = islice((line for line in text[lines[0] - 1 :: -1] if line[:1].strip(" )]}")), 1)
+            start = next(line for line in text[lines[0] - 1 :: -1] if line[:1].strip(" )]}"))
             name = re.compile(rf"\b{re.findall('(?!def |class )[A-Za-z_]+', start)[0]}\b")
             uses = [line for line, used in enumerate(text, 1) if name.search(used)]
             tests = [test for line in uses for test in by_line.get(line, [])] or by_line[0]
@@ -149,9 +157,8 @@ def survivors(data: CoverageData, path: Path, counts: Counter[str]) -> Iterator[
 
 
 def main() -> None:
-    """Write and print the list."""
     exit_on_signals()
-    changed = git("diff", "--name-only", "--diff-filter=d", git("describe", "--tags", "--abbrev=0"), "--", *CODE)
+    changed = changed_lines()
     found: dict[str, list[str]] = {}
     counts: Counter[str] = Counter()
     with temporary_workspace() as workspace:
@@ -164,10 +171,11 @@ def main() -> None:
         data.read()
         for name in PRELOADED:
             importlib.import_module(name)
-        files = changed.split()
-        for name in sys.argv[1:] or random.sample(files, len(files)):  # others, if the time does not suffice for all
+        # Others each time, if the time does not suffice for all.
+        files = dict.fromkeys(sys.argv[1:]) or {name: changed[name] for name in random.sample([*changed], len(changed))}
+        for name, lines in files.items():
             found[name] = []
-            for description in survivors(data, workspace.collection / name, counts):
+            for description in survivors(data, workspace.collection / name, lines, counts):
                 print(f"{name}, {description}", flush=True)
                 found[name].append(description)
             BUILD.mkdir(exist_ok=True)

@@ -30,7 +30,6 @@ def git(*arguments: str) -> str:
 
 
 def metadata() -> dict[str, str]:
-    """Read galaxy.yml."""
     found: dict[str, str] = yaml.safe_load((CHECKOUT / "galaxy.yml").read_text(encoding="utf-8"))
     return found
 

@@ -152,7 +152,6 @@ def ansible_test(run: SuiteRun, *command: str) -> tuple[int, list[str]]:
 
 
 def junit_folder(run: SuiteRun) -> Path:
-    """The folder of ansible-test's JUnit files."""
     return run.workspace.collection / "tests" / "output" / "junit"
 
 
@@ -197,7 +196,6 @@ def pylint_options(run: SuiteRun, *options: str) -> list[list[str]]:
 
 
 def is_no_failure(_test: str, reason: str) -> bool:
-    """Whether pytest may skip a test for this reason."""
     return reason.startswith(MAY_SKIP)
 
 
@@ -236,7 +234,6 @@ def target(run: SuiteRun, arguments: list[str]) -> int:
 
 
 def integration(run: SuiteRun, arguments: list[str]) -> int:
-    """The integration targets."""
     options = ("--python", PYTHON, "--local", "--continue-on-error")
     status, lines = ansible_test(run, "integration", *options, *arguments)
     for report in (run.workspace.collection / "tests" / "output" / "data").glob("integration-*.json"):

@@ -138,7 +138,6 @@ def terminate(process: subprocess.Popen[str], number: int = signal.SIGINT) -> No
 
 
 def terminate_all(number: int) -> None:
-    """End all programs."""
     for process in processes:
         terminate(process, number)
 

@@ -85,14 +85,12 @@ class CallbackModule(CallbackBase):
             trace.write(json.dumps(line) + "\n")
 
     def keys(self) -> list[int]:
-        """The ids of the active keys."""
         url, secret = os.environ["CLOUDDB_BASE_URL"] + "/api_keys", os.environ["ROTATION_OBSERVER"]
         request = urllib.request.Request(url, headers={"Authorization": f"Bearer {secret}"})
         with urllib.request.urlopen(request, timeout=10) as response:
             return [key["id"] for key in json.load(response)]
 
     def files(self) -> dict[str, str]:
-        """The hosts' files."""
         return {
             path.name: path.read_text()
             for path in sorted(Path(os.environ["ROTATION_FILES"]).glob("*.*"))

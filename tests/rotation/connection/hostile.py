@@ -69,7 +69,6 @@ class Connection(LocalConnection):
         return json.loads(switch.read_text()).get(host, "") if switch.exists() else ""
 
     def run_module(self, cmd: str, script: bytes) -> tuple[int, bytes, bytes]:
-        """Run a module on the module server."""
         _shell, _option, line = shlex.split(cmd)
         assignments = dict(word.split("=", 1) for word in takewhile(re.compile(r"\w+=").match, shlex.split(line)))
         request = {"environment": {**os.environ, **assignments}, "script": script.decode()}
