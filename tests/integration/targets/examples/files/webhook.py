@@ -13,7 +13,10 @@ from pathlib import Path
 
 
 class Webhook(BaseHTTPRequestHandler):
+    """Writes the body of a POST to MESSAGE_FILE."""
+
     def do_POST(self) -> None:
+        """Respond with 204, as chat services do."""
         Path(sys.argv[2]).write_bytes(self.rfile.read(int(self.headers["Content-Length"])))
         self.send_response(204)
         self.end_headers()

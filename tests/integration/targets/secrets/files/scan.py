@@ -37,7 +37,10 @@ ROTATION_MODULES = {"api_key_deployment", "api_key_rotation"}
 COLLECTION = Path(os.environ["ANSIBLE_COLLECTIONS_PATH"].split(os.pathsep)[0], "ansible_collections/clouddb/control")
 MODULES = {path.stem for path in (COLLECTION / "plugins" / "modules").glob("[!_]*.py")} - ROTATION_MODULES
 # Where keys belong: the files that secrets are written to, and the arguments of modules that ANSIBLE_KEEP_REMOTE_FILES keeps.
-ALLOWED = ("keys/*", *(f"home/remote/*/AnsiballZ_{name}.py" for name in sorted({*MODULES, *ROTATION_MODULES, "uri"})))
+ALLOWED = (
+    "keys/*",
+    *(f"home/remote/*/AnsiballZ_{name}.py" for name in sorted({*MODULES, *ROTATION_MODULES, "uri"})),
+)
 
 
 def main(where: str, base_url: str, api_key_file: str, sandbox_folder: str) -> int:
@@ -72,6 +75,7 @@ def main(where: str, base_url: str, api_key_file: str, sandbox_folder: str) -> i
 
 
 def tasks_of_each_module() -> list[dict[str, Any]]:
+    """A task for each module that users call."""
     sys.path.append(str(COLLECTION.parents[2]))
     each_module = importlib.import_module("ansible_collections.clouddb.control.tests.unit.support.each_module")
     options = {each_module.name_of(module): options for module, options in each_module.EACH_MODULE}
@@ -122,6 +126,7 @@ def commands(folder: Path) -> Iterator[tuple[list[str], dict[str, str]]]:
 
 
 def run(folder: Path, number: int, command: list[str], environment: dict[str, str]) -> int:
+    """Run one command with its output in a file; returns its exit code."""
     with (folder / "output" / f"output-{number}").open("wb") as output:
         return subprocess.run(
             command, env=environment, stdout=output, stderr=output, check=False, timeout=900
