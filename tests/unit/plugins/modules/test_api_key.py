@@ -36,6 +36,8 @@ from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandb
 from ansible_collections.clouddb.control.tests.unit.support.simulated_account import ADMIN_SECRET, SimulatedAccount
 from ansible_collections.clouddb.control.tests.unit.support.special_files import access_list, failing, set_access_list
 
+Options = dict[str, Any]
+
 
 def run(account: SimulatedAccount, check_mode: bool = False, **options: Any) -> dict[str, Any]:
     """The result of a task for the name deploy."""
@@ -109,17 +111,12 @@ def test_the_later_of_two_hosts_revokes_its_key(account: SimulatedAccount, dest:
     account.plan(None, partial(account.create, "deploy"))
     result = run(account, **({"dest": dest} if has_dest else {}))
     [theirs] = account.active
-    assert (result["changed"], result["api_key"]["id"], result["revoked"], "key" in result) == (
-        False,
-        theirs,
-        [],
-        False,
-    )
+    assert (result["changed"], result["api_key"]["id"], result["revoked"]) == (False, theirs, [])
     [warning] = result["warnings"]
     assert f"Key {theirs} " in warning and f"Key {theirs + 1}, " in warning
     assert ("dest was not written" in warning) is has_dest
     assert account.sent == ["GET", "POST", "GET", f"DELETE {theirs + 1}"]
-    assert not dest.exists()
+    assert "key" not in result and not dest.exists()
 
 
 def test_the_later_of_two_replacements_revokes_only_its_key(account: SimulatedAccount) -> None:
@@ -134,17 +131,7 @@ def test_a_failed_second_list_keeps_the_key_and_warns(account: SimulatedAccount)
     account.plan(None, None, "error")
     result = run(account)
     assert account.active == [result["api_key"]["id"]] and account.is_active(result["key"])
-    [warning] = result["warnings"]
-    assert "could not be listed again" in warning
-
-
-def test_a_key_whose_name_the_service_changes_is_revoked(account: SimulatedAccount, dest: Path) -> None:
-    account.add(name="ci")
-    account.stored_name = str.lower
-    with pytest.raises(ClouddbError) as error:
-        run(account, name="CI", dest=dest)
-    assert (error.value.kind, error.value.details) == ("name_changed", {"key_ids": [3], "stored_name": "ci"})
-    assert (account.active, os.listdir(dest.parent)) == ([2], [])
+    assert ["could not be listed again" in each for each in result["warnings"]] == [True]
 
 
 def test_no_key_is_created_under_a_name_that_ends_with_white_space(account: SimulatedAccount, dest: Path) -> None:
@@ -164,12 +151,9 @@ def test_an_interrupted_task_revokes_its_key_or_names_it(account: SimulatedAccou
         assert str(error.value).startswith("KeyboardInterrupt. This task had created key 2.")
 
 
-def test_a_task_that_is_interrupted_after_the_file_was_replaced_keeps_the_key(
-    account: SimulatedAccount, dest: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupted_task_keeps_a_key_that_is_in_the_file(account: SimulatedAccount, dest: Path) -> None:
     account.add()
-    monkeypatch.setattr(atomic_file, "_sync_directory", interrupt)
-    with pytest.raises(KeyboardInterrupt):
+    with mock.patch.object(atomic_file, "_sync_directory", interrupt), pytest.raises(KeyboardInterrupt):
         run(account, dest=dest, regenerate="always")
     assert account.is_active(dest.read_text())
 
@@ -178,9 +162,8 @@ def test_the_file_has_only_the_secret(account: SimulatedAccount, dest: Path) -> 
     result = run(account, dest=dest)
     assert result["changed"] and "key" not in result
     assert dest.read_text() == account.secrets[account.active[0]]
-    assert (mode_of(dest), sorted(os.listdir(dest.parent))) == (0o600, ["deploy.key"])
-    assert not run(account, dest=dest)["changed"]
-    assert account.sent.count("POST") == 1
+    assert (mode_of(dest), os.listdir(dest.parent)) == (0o600, ["deploy.key"])
+    assert (run(account, dest=dest)["changed"], account.sent.count("POST")) == (False, 1)
 
 
 @pytest.mark.parametrize("regenerate", ["never", "if_lost"])
@@ -196,9 +179,7 @@ def test_a_valid_secret_is_kept(account: SimulatedAccount, dest: Path, regenerat
 
 
 @pytest.mark.parametrize("content", [None, b" \n", b"rejected", b"\xff\xfe"], ids=repr)
-def test_an_unavailable_secret_is_replaced_only_with_if_lost(
-    account: SimulatedAccount, dest: Path, content: bytes | None
-) -> None:
+def test_an_unavailable_secret_is_replaced_with_if_lost(account: SimulatedAccount, dest: Path, content: Any) -> None:
     older = account.add(number=2)
     if content is not None:
         dest.write_bytes(content)
@@ -302,7 +283,7 @@ def test_a_failed_write_leaves_no_key_or_names_it(
     orphaned = [2] if call == "replace" and not is_revoked else []
     with mock.patch.object(of, call, failing(number)), pytest.raises(ClouddbError, match=re.escape(said)) as error:
         run(account, dest=dest)
-    assert isinstance(error.value, SecretFileError) is not orphaned
+    assert isinstance(error.value, SecretFileError) is (not orphaned)
     assert account.sent.count("POST") == (call == "replace")
     assert (account.active, error.value.details.get("key_ids", [])) == (orphaned, orphaned)
     assert (dest.read_text(), sorted(os.listdir(dest.parent))) == ("old", ["deploy.key"])
@@ -328,9 +309,8 @@ def test_a_user_who_may_only_read_the_file_can_use_it(
     assert "POST" not in account.sent and os.listdir(dest.parent) == ["deploy.key"]
 
 
-def test_the_folder_is_locked_from_the_first_request_until_the_secret_is_written(
-    account: SimulatedAccount, dest: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_folder_is_locked_until_the_secret_is_written(account: SimulatedAccount, dest: Path) -> None:
+    """From before the first request on."""
     steps: list[object] = []
     held = SecretFile.held
 
@@ -341,8 +321,8 @@ def test_the_folder_is_locked_from_the_first_request_until_the_secret_is_written
             yield
             steps.append(dest.exists())
 
-    monkeypatch.setattr(SecretFile, "held", recording)
-    run(account, dest=dest)
+    with mock.patch.object(SecretFile, "held", recording):
+        run(account, dest=dest)
     assert steps == [[], True]
 
 
@@ -488,20 +468,16 @@ def test_attributes_follow_the_rename(options: dict[str, Any], dest: Path, monke
 
 
 @one_key
-def test_failure_after_the_replacement_returns_the_new_key(
-    sandbox: Sandbox, options: dict[str, Any], dest: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    set_attributes = basic.AnsibleModule.set_attributes_if_different
-
-    def unsupported(module: basic.AnsibleModule, path: str, attributes: str | None, *args: Any, **kwargs: Any) -> bool:
+def test_failure_after_the_replacement_returns_the_new_key(sandbox: Sandbox, options: Options, dest: Path) -> None:
+    def unsupported(module: Any, path: str, attributes: str | None, changed: bool, *args: Any, **kwargs: Any) -> bool:
         if attributes:
             module.fail_json(path=path, msg="chattr failed", details=f"Operation not supported on {path}")
-        return set_attributes(module, path, attributes, *args, **kwargs)
+        return changed
 
-    monkeypatch.setattr(basic.AnsibleModule, "set_attributes_if_different", unsupported)
     [old] = sandbox.keys("deploy")
     dest.write_text(OLD_SECRET)
-    ended = run_main(api_key, {**options, "regenerate": "always", "attributes": "+Q"})
+    with mock.patch.object(basic.AnsibleModule, "set_attributes_if_different", unsupported):
+        ended = run_main(api_key, {**options, "regenerate": "always", "attributes": "+Q"})
     [new] = sandbox.keys("deploy")
     assert (ended.failure, ended.result["changed"]) == ({"kind": "secret_file"}, True)
     assert (ended.result["api_key"]["id"], ids(ended.result["revoked"])) == (new["id"], [old["id"]])
@@ -520,8 +496,8 @@ def test_failure_after_the_replacement_returns_the_new_key(
     ],
     ids=str,
 )
-def test_invalid_attributes_fail_before_the_key_is_created(
-    sandbox: Sandbox, options: dict[str, Any], dest: Path, invalid: dict[str, Any], kind: str
+def test_with_invalid_attributes_no_key_is_created(
+    sandbox: Sandbox, options: Options, dest: Path, invalid: Options, kind: str
 ) -> None:
     ended = run_main(api_key, {**options, **invalid})
     assert (ended.failure["kind"], ".tmp" in ended.result["msg"]) == (kind, False)
@@ -543,7 +519,7 @@ def test_mode_of_an_existing_file_is_changed(options: dict[str, Any], dest: Path
 @one_key
 @pytest.mark.parametrize(("mode", "expected"), [(None, 0o640), ("u+rw", 0o640), ("0600", 0o600)])
 def test_access_list_is_effective_unless_the_mode_withdraws_it(
-    options: dict[str, Any], dest: Path, mode: str | None, expected: int
+    options: Options, dest: Path, mode: str | None, expected: int
 ) -> None:
     dest.write_text(OLD_SECRET)
     dest.chmod(0o600)

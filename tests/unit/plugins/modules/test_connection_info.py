@@ -117,8 +117,7 @@ def test_what_does_not_exist_is_an_error_except_in_check_mode(client: Client, de
 
 
 @pytest.mark.parametrize(
-    "path, body",
-    [(f"/projects/{SHOP}/branches", {}), ("*/databases/*", {"database": {}}), ("*/connection_uri", {})],
+    "path, body", [(f"/projects/{SHOP}/branches", {}), ("*/databases/*", {"database": {}}), ("*/connection_uri", {})]
 )
 def test_response_without_a_field_is_an_error(sandbox: Sandbox, client: Client, path: str, body: Any) -> None:
     sandbox.fault("status", status=200, path=path, body=body)

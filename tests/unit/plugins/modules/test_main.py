@@ -23,12 +23,7 @@ from ansible_collections.clouddb.control.plugins.modules import (
     project,
     project_info,
 )
-from ansible_collections.clouddb.control.tests.unit.support.each_module import (
-    CHANGES,
-    SHOP,
-    name_of,
-    of_every_module,
-)
+from ansible_collections.clouddb.control.tests.unit.support.each_module import CHANGES, SHOP, name_of, of_every_module
 from ansible_collections.clouddb.control.tests.unit.support.module_main import Outcome, run_main
 from ansible_collections.clouddb.control.tests.unit.support.resource_task import writes
 from ansible_collections.clouddb.control.tests.unit.support.return_values import missing_fields, undocumented_fields

@@ -49,7 +49,7 @@ def seed() -> dict[str, Any]:
         "projects": [
             {"id": SHOP, "name": "shop", "compute": False, "operations": shop},
             {"id": BLOG, "compute": False, "operations": blog},
-        ],
+        ]
     }
 
 
