@@ -83,10 +83,6 @@ def test_a_project_is_selected_by_name_or_id(sandbox: Sandbox, client: Client, s
     assert "False" not in sandbox.requests()[0]["query"]
 
 
-def test_without_project_id_all_projects_are_listed_newest_first(client: Client) -> None:
-    assert ids(task(client)) == ["blog-2", "shop-4", "shop-3", "shop-2", "blog-1", "shop-1"]
-
-
 def test_projects_that_are_known_are_not_listed(sandbox: Sandbox, client: Client) -> None:
     result = task(client, project_ids=[BLOG, *["gone-lake-12345678"] * 2, "(not created)", BLOG], page_size=10)
     assert (ids(result), result["unavailable_project_ids"]) == (["blog-2", "blog-1"], ["gone-lake-12345678"])
@@ -97,6 +93,7 @@ def test_projects_that_are_known_are_not_listed(sandbox: Sandbox, client: Client
 @pytest.mark.parametrize(
     "options, expected",
     [
+        ({}, ["blog-2", "shop-4", "shop-3", "shop-2", "blog-1", "shop-1"]),
         ({"status": ["running", "unsuccessful"]}, ["blog-2", "shop-4", "shop-3"]),
         ({"action": ["create_timeline", "create_branch"]}, ["shop-2", "blog-1", "shop-1"]),
         ({"branch_id": "br-dev"}, ["shop-3", "shop-2"]),

@@ -88,10 +88,9 @@ def test_waits_for_the_operations_of_a_response(sandbox: Sandbox, client: Client
     assert {*statuses(result).values()} == {"finished"} and clock.elapsed >= 1.5
 
 
-@pytest.mark.parametrize("name", ["shop", SHOP])
-def test_a_project_is_selected_by_name_or_id(sandbox: Sandbox, client: Client, name: str) -> None:
+@pytest.mark.parametrize("name, lookup", [("shop", "GET /projects"), (SHOP, f"GET /projects/{SHOP}")])
+def test_a_project_is_selected_by_name_or_id(sandbox: Sandbox, client: Client, name: str, lookup: str) -> None:
     assert statuses(task(client, project=name, operation_id=["quick"])) == {"quick": "finished"}
-    lookup = "GET /projects" if name == "shop" else f"GET /projects/{SHOP}"
     assert list(dict.fromkeys(sandbox.sent())) == [lookup, f"GET /projects/{SHOP}/operations/quick"]
 
 
@@ -127,14 +126,6 @@ def test_within_failed_grace_a_failed_operation_may_be_retried(client: Client, c
     assert clock.elapsed >= 12
 
 
-def test_a_timeout_returns_the_last_state_of_each_operation(client: Client, clock: FakeClock) -> None:
-    failure = failing(client, names=["quick", "slow", "endless"], timeout=60.0)
-    assert failure["elapsed"] == pytest.approx(60) == clock.elapsed
-    assert (failure["failed_ids"], failure["pending_ids"]) == ([], ["slow", "endless"])
-    assert statuses(failure) == {"quick": "finished", "slow": "running", "endless": "scheduling"}
-    assert failure["failure"] == {"kind": "wait_failed"}
-
-
 def test_api_retries_does_not_add_requests(sandbox: Sandbox, clock: FakeClock) -> None:
     sandbox.fault("status", status=503, times=None)
     client = Client(Connection(sandbox.base_url, sandbox.api_key, api_retries=50), clock.clock)
@@ -150,12 +141,6 @@ def test_an_error_that_retrying_cannot_fix_aborts_the_wait(
     failure = failing(client, names=["endless"])
     assert (failure["polls"], len(clock.pauses), failure["failure"]["status"]) == (3, 2, status)
     assert statuses(failure) == {"endless": "scheduling"}
-
-
-def test_an_operation_may_be_unknown_for_a_moment_after_it_was_named(sandbox: Sandbox, client: Client) -> None:
-    """As in https://github.com/Azure/azure-functions-durable-extension/issues/143"""
-    sandbox.fault("status", status=404, method="GET", path="*/operations/*", times=4)
-    assert statuses(task(client, names=["quick"])) == {"quick": "finished"}
 
 
 def test_check_mode_polls_once_and_accepts_unfinished_operations(client: Client, clock: FakeClock) -> None:
