@@ -4,31 +4,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, cast
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError, InvalidOption
+from ansible_collections.clouddb.control.plugins.module_utils._http import errors
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
-from ansible_collections.clouddb.control.plugins.module_utils._http.errors import (
-    RequestFailed,
-    Unauthorized,
-    Unreachable,
-)
 from ansible_collections.clouddb.control.plugins.module_utils._http.message import Request
 from ansible_collections.clouddb.control.plugins.module_utils._http.response import Response
+from ansible_collections.clouddb.control.plugins.module_utils._policy import revocation
 from ansible_collections.clouddb.control.plugins.module_utils._policy.policy import REVOCABLE_KINDS
-from ansible_collections.clouddb.control.plugins.module_utils._policy.revocation import (
-    COMPLIES,
-    NO_SERVICE_TIME,
-    NOT_REACHED,
-    OWN_KEY,
-    USES_NOT_LISTED,
-)
 from ansible_collections.clouddb.control.plugins.modules import api_key_policy
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EPOCH
 from ansible_collections.clouddb.control.tests.unit.support.module_main import defaults_of
@@ -60,10 +50,6 @@ def account() -> SimulatedAccount:
         account.add(name, seconds=3600, is_used=True)
     account.clock.elapsed += 100 * DAY
     return account
-
-
-def raise_error(error: RequestFailed) -> None:
-    raise error
 
 
 def outcomes(result: dict[str, Any]) -> dict[int, str]:
@@ -137,8 +123,8 @@ def test_revokes_all_but_the_own_key(account: SimulatedAccount, own_key: str) ->
     messages = {each["key_id"]: each["message"] for each in result["findings"]}
     assert messages[3] == "laptop-1 (id 3) matches no name that the policy allows. It was revoked."
     unknown = "administrator (id 1) matches no name that the policy allows."
-    assert messages[ADMIN] == f"{unknown} It was not revoked. {OWN_KEY}"
-    assert predicted["findings"][0]["message"] == f"{unknown} It would not be revoked. {OWN_KEY}"
+    assert messages[ADMIN] == f"{unknown} It was not revoked. {revocation.OWN_KEY}"
+    assert predicted["findings"][0]["message"] == f"{unknown} It would not be revoked. {revocation.OWN_KEY}"
     assert predicted["findings"][-1]["message"].endswith("It would be revoked.")
 
 
@@ -183,7 +169,7 @@ def test_service_that_records_no_uses(account: SimulatedAccount, monkeypatch: py
     result = run(account, **REVOKE, revoke_kinds=["never_used"])
     assert (result["revoked"], len(account.keys), len(result["warnings"])) == ([], 7, 1)
     assert (set(outcomes(result).values()), len(result["left"])) == ({"kept"}, 7)
-    assert (reasons(result)[ADMIN], reasons(result)[3]) == (OWN_KEY, USES_NOT_LISTED)
+    assert (reasons(result)[ADMIN], reasons(result)[3]) == (revocation.OWN_KEY, revocation.USES_NOT_LISTED)
 
 
 @pytest.mark.parametrize("check_mode", [False, True])
@@ -197,9 +183,9 @@ def test_nothing_is_revoked_without_the_time_of_the_service(
     result = run(account, check_mode, **REVOKE, **options, revoke_kinds=list(REVOCABLE_KINDS))
     assert (result["changed"], result["revoked"], len(account.keys)) == (False, [], 8)
     assert result["left"] == [1, 2, 3, 4, 5, 6, 7, 8]
-    assert reasons(result) == {ADMIN: OWN_KEY, **dict.fromkeys(range(2, 9), NO_SERVICE_TIME)}
+    assert reasons(result) == {ADMIN: revocation.OWN_KEY, **dict.fromkeys(range(2, 9), revocation.NO_SERVICE_TIME)}
     [warning] = result["warnings"]
-    assert NO_SERVICE_TIME in warning
+    assert revocation.NO_SERVICE_TIME in warning
     report = run(account, **options, allowed=REVOKE["allowed"])
     assert ({each["outcome"] for each in report["findings"]}, report["warnings"]) == ({"reported"}, [])
 
@@ -223,23 +209,22 @@ def test_key_that_another_revokes_in_the_meantime_is_gone(account: SimulatedAcco
 
 def test_key_that_complies_by_now_is_kept(account: SimulatedAccount) -> None:
     account.plan(*[None] * LISTS_BEFORE, lambda: account.keys[3].update(name="deploy-9"))
-    assert reasons(run(account, **REVOKE))[3] == COMPLIES
+    assert reasons(run(account, **REVOKE))[3] == revocation.COMPLIES
 
 
-def unreachable(method: str = "GET", sent: bool = True, transient: bool = True) -> Unreachable:
-    return Unreachable("no response", Request(method, "/api_keys", "request"), 1, sent, transient)
+REQUEST = (Request("GET", "/api_keys", "request"), 1)
 
 
 @pytest.mark.parametrize("number", range(1, LISTS_BEFORE + 5))
 @pytest.mark.parametrize(
     "error",
-    [unreachable(transient=False), Unauthorized("unauthorized", Request("GET", "/api_keys", "request"), 1, 401)],
+    [errors.Unreachable("no response", *REQUEST, True, False), errors.Unauthorized("unauthorized", *REQUEST, 401)],
     ids=lambda error: error.kind,
 )
-def test_error_of_each_request(account: SimulatedAccount, number: int, error: RequestFailed) -> None:
+def test_error_of_each_request(account: SimulatedAccount, number: int, error: errors.RequestFailed) -> None:
     """The result of a failed task has what was revoked, and the error names the keys that were not."""
-    account.plan(*[None] * (number - 1), lambda: raise_error(error))
-    with pytest.raises(RequestFailed if number <= LISTS_BEFORE else ClouddbError) as raised:
+    account.plan(*[None] * (number - 1), Mock(side_effect=error))
+    with pytest.raises(errors.RequestFailed if number <= LISTS_BEFORE else ClouddbError) as raised:
         run(account, **REVOKE)
     before_each = max(0, number - LISTS_BEFORE - 1) // 2
     assert sorted(account.keys) == [key_id for key_id in range(1, 8) if key_id not in LAPTOPS[:before_each]]
@@ -247,7 +232,7 @@ def test_error_of_each_request(account: SimulatedAccount, number: int, error: Re
         result, remaining = raised.value.result, LAPTOPS[before_each:]
         assert (ids(result["revoked"]), result["changed"]) == (LAPTOPS[:before_each], before_each > 0)
         assert (result["left"], raised.value.details["key_ids"]) == ([ADMIN, *remaining], remaining)
-        assert {reasons(result)[key_id] for key_id in remaining} == {NOT_REACHED}
+        assert {reasons(result)[key_id] for key_id in remaining} == {revocation.NOT_REACHED}
         may_be_revoked = (number - LISTS_BEFORE) % 2 == 0 and error.may_have_acted
         assert ("may still be valid" in str(raised.value)) is may_be_revoked
 
@@ -308,13 +293,10 @@ class NotingClient(SimulatedClient):
 class KeyPolicy(RuleBasedStateMachine):
     """An account with keys that come, go and are used, and runs of the module with all kinds of policies."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.account = SimulatedAccount()
-
     @initialize(of_names=st.lists(names, min_size=4, max_size=8))
     def age_keys(self, of_names: list[str]) -> None:
         """Most runs revoke keys only if there are some that nobody has used for long."""
+        self.account = SimulatedAccount()
         for position, name in enumerate(of_names):
             self.create(name, position % 3 > 0)
         self.wait(300_000)
@@ -383,14 +365,14 @@ class KeyPolicy(RuleBasedStateMachine):
             assert len((set(client.lists[0][0]) - set(listed)) | {key_id}) <= options["max_revocations"]
             check(listed[key_id], list(listed.values()), at, params)
 
-    def action(self, kind: str, number: int, name: str) -> Callable[[], None]:
+    def action(self, kind: str, number: int, name: str) -> Any:
         return {
             "use": lambda: self.use(number),
-            "use all": lambda: [self.use(position) for position in range(len(self.account.keys))] and None,
+            "use all": lambda: [self.use(position) for position in range(len(self.account.keys))],
             "create": lambda: self.create(name, number > 5),
             "revoke": lambda: self.revoke(number),
             "wait": lambda: self.wait(number),
-            "error": lambda: raise_error(unreachable(sent=False)) if number > 7 else None,
+            "error": "refused" if number > 7 else None,
         }[kind]
 
     @invariant()
