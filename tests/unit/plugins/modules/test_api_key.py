@@ -242,9 +242,7 @@ def test_unsafe_writes_give_all_hard_links_the_secret(account: SimulatedAccount,
 
 @pytest.mark.parametrize("check_mode", [False, True])
 @pytest.mark.parametrize("regenerate", ["never", "always"])
-def test_the_secret_of_another_key_is_not_overwritten(
-    account: SimulatedAccount, dest: Path, regenerate: str, check_mode: bool
-) -> None:
+def test_secret_of_another_key_stays(account: SimulatedAccount, dest: Path, regenerate: str, check_mode: bool) -> None:
     [other] = account.add(name="backup")
     dest.write_text(account.secrets[other])
     with pytest.raises(ClouddbError) as error:
@@ -518,9 +516,7 @@ def test_mode_of_an_existing_file_is_changed(options: dict[str, Any], dest: Path
 
 @one_key
 @pytest.mark.parametrize(("mode", "expected"), [(None, 0o640), ("u+rw", 0o640), ("0600", 0o600)])
-def test_access_list_is_effective_unless_the_mode_withdraws_it(
-    options: Options, dest: Path, mode: str | None, expected: int
-) -> None:
+def test_the_mode_can_withdraw_an_access_list(options: Options, dest: Path, mode: str | None, expected: int) -> None:
     dest.write_text(OLD_SECRET)
     dest.chmod(0o600)
     set_access_list(dest)

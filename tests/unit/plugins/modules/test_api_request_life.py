@@ -298,9 +298,7 @@ def test_a_blip_after_a_lost_response_decides_nothing(sandbox: Sandbox, client: 
     assert (result["failure"]["kind"], ids(sandbox)) == ("unknown_outcome", [])
 
 
-def test_without_find_a_deletion_is_over_when_the_branch_is_gone(
-    sandbox: Sandbox, client: Client, clock: FakeClock, branch: Branch
-) -> None:
+def test_without_find_a_deletion_is_awaited(sandbox: Sandbox, client: Client, clock: FakeClock, branch: Branch) -> None:
     sandbox.fault("lingering_deletion", seconds=12, operations="absent")
     assert task(client, "DELETE", path=f"{BRANCHES}/{branch['id']}")["changed"] is True
     assert (ids(sandbox), clock.elapsed >= 11) == ([], True)

@@ -96,9 +96,7 @@ LATER_TASKS: list[tuple[ModuleType, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize("module, options", LATER_TASKS)
-def test_check_mode_accepts_what_an_earlier_task_would_create(
-    sandbox: Sandbox, module: ModuleType, options: dict[str, Any]
-) -> None:
+def test_check_mode_accepts_what_an_earlier_task_creates(sandbox: Sandbox, module: ModuleType, options: Any) -> None:
     outcome = run(sandbox, module, options, check_mode=True)
     assert outcome.success["changed"] is (module in (api_key, api_request, branch_restore, compute, database, project))
     assert_documented(module, outcome, "success")

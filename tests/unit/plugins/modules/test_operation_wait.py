@@ -134,9 +134,7 @@ def test_api_retries_does_not_add_requests(sandbox: Sandbox, clock: FakeClock) -
 
 
 @pytest.mark.parametrize("status", [401, 404])
-def test_an_error_that_retrying_cannot_fix_aborts_the_wait(
-    sandbox: Sandbox, client: Client, clock: FakeClock, status: int
-) -> None:
+def test_an_error_that_stays_aborts_the_wait(sandbox: Sandbox, client: Client, clock: FakeClock, status: int) -> None:
     sandbox.fault("status", status=status, skip=2, times=None)
     failure = failing(client, names=["endless"])
     assert (failure["polls"], len(clock.pauses), failure["failure"]["status"]) == (3, 2, status)

@@ -66,9 +66,7 @@ def test_a_field_that_no_other_option_sets(client: Client, module: str, options:
         ({"quota": {**BYTES, "x": None}, "hipaa": None, "no": 1}, "settings.no", "settings has: allowed_ips, quota."),
     ],
 )
-def test_a_setting_that_is_ignored_is_named_with_those_beside_it(
-    client: Client, settings: dict[str, Any], where: str, hint: str
-) -> None:
+def test_a_setting_that_is_ignored_is_named(client: Client, settings: dict[str, Any], where: str, hint: str) -> None:
     task(client, **PROJECT, settings={"quota": BYTES, "allowed_ips": {"ips": []}})
     [warning] = task(client, **PROJECT, settings=settings)["warnings"]
     assert warning == f"PATCH /projects/{{id}} was accepted, but the resource differs in: {where}. {hint}"
