@@ -23,12 +23,11 @@ def operation(name: str, age: str, action: str, status: str, **fields: Any) -> d
 
 @pytest.fixture
 def seed() -> dict[str, Any]:
+    of_dev = {"branch_id": "br-dev", "endpoint_id": "ep-dev", "error": "no capacity"}
     shop = [
         operation("shop-1", "4d", "create_timeline", "finished", branch_id="br-main"),
         operation("shop-2", "50h", "create_branch", "finished", branch_id="br-dev"),
-        operation(
-            "shop-3", "49h", "start_compute", "failed", branch_id="br-dev", endpoint_id="ep-dev", error="no capacity"
-        ),
+        operation("shop-3", "49h", "start_compute", "failed", **of_dev),
         operation("shop-4", "30m", "start_compute", "running", branch_id="br-main", endpoint_id="ep-main"),
     ]
     blog = [
@@ -53,10 +52,8 @@ def ids(result: dict[str, Any]) -> list[str]:
     return [operation["id"] for operation in result["operations"]]
 
 
-@pytest.mark.parametrize("check_mode", [False, True], ids=["real", "check mode"])
-def test_returns_a_projects_operations_as_the_service_sends_them(
-    sandbox: Sandbox, client: Client, check_mode: bool
-) -> None:
+@pytest.mark.parametrize("check_mode", [False, True])
+def test_returns_operations_as_the_service_sends_them(sandbox: Sandbox, client: Client, check_mode: bool) -> None:
     operations = sandbox.api("GET", f"/projects/{SHOP}/operations")["operations"]
     assert task(client, check_mode, project_id=SHOP) == {
         "changed": False,
@@ -73,24 +70,17 @@ def test_returns_a_projects_operations_as_the_service_sends_them(
     assert operations[1]["error"] == "no capacity"
 
 
+BY_NAME = {"project": "shop", "query": {"search": "shop", "recoverable": False}}
+
+
 @pytest.mark.parametrize(
     "selected, lookup",
-    [
-        ({"project": "shop", "query": {"search": "shop", "recoverable": False}}, ["GET /projects"]),
-        ({"project": SHOP}, [f"GET /projects/{SHOP}"]),
-        ({"project_id": SHOP}, []),
-    ],
+    [(BY_NAME, ["GET /projects"]), ({"project": SHOP}, [f"GET /projects/{SHOP}"]), ({"project_id": SHOP}, [])],
 )
-def test_a_project_is_selected_by_name_or_id(
-    sandbox: Sandbox, client: Client, selected: dict[str, Any], lookup: list[str]
-) -> None:
+def test_a_project_is_selected_by_name_or_id(sandbox: Sandbox, client: Client, selected: Any, lookup: Any) -> None:
     assert len(ids(task(client, **selected, page_size=10))) == 4
     assert list(dict.fromkeys(sandbox.sent())) == [*lookup, f"GET /projects/{SHOP}/operations"]
     assert "False" not in sandbox.requests()[0]["query"]
-
-
-def test_without_project_id_all_projects_are_listed_newest_first(client: Client) -> None:
-    assert ids(task(client)) == ["blog-2", "shop-4", "shop-3", "shop-2", "blog-1", "shop-1"]
 
 
 def test_projects_that_are_known_are_not_listed(sandbox: Sandbox, client: Client) -> None:
@@ -100,17 +90,18 @@ def test_projects_that_are_known_are_not_listed(sandbox: Sandbox, client: Client
     assert ids(task(client, project_ids=[])) == []
 
 
-FILTERS: list[tuple[dict[str, Any], list[str]]] = [
-    ({"status": ["running", "unsuccessful"]}, ["blog-2", "shop-4", "shop-3"]),
-    ({"action": ["create_timeline", "create_branch"]}, ["shop-2", "blog-1", "shop-1"]),
-    ({"branch_id": "br-dev"}, ["shop-3", "shop-2"]),
-    ({"endpoint_id": "ep-main"}, ["shop-4"]),
-    ({"created_after": "50.5h"}, ["blog-2", "shop-4", "shop-3", "shop-2"]),
-    ({"max_results": 1, "status": ["finished"]}, ["shop-2"]),
-]
-
-
-@pytest.mark.parametrize("options, expected", FILTERS)
+@pytest.mark.parametrize(
+    "options, expected",
+    [
+        ({}, ["blog-2", "shop-4", "shop-3", "shop-2", "blog-1", "shop-1"]),
+        ({"status": ["running", "unsuccessful"]}, ["blog-2", "shop-4", "shop-3"]),
+        ({"action": ["create_timeline", "create_branch"]}, ["shop-2", "blog-1", "shop-1"]),
+        ({"branch_id": "br-dev"}, ["shop-3", "shop-2"]),
+        ({"endpoint_id": "ep-main"}, ["shop-4"]),
+        ({"created_after": "50.5h"}, ["blog-2", "shop-4", "shop-3", "shop-2"]),
+        ({"max_results": 1, "status": ["finished"]}, ["shop-2"]),
+    ],
+)
 def test_selects_in_all_projects_or_in_one(client: Client, options: dict[str, Any], expected: list[str]) -> None:
     result = task(client, **options)
     assert ids(result) == expected
@@ -120,35 +111,21 @@ def test_selects_in_all_projects_or_in_one(client: Client, options: dict[str, An
         assert task(client, **options, summary_only=True)["summary"] == result["summary"]
 
 
-SCOPES: list[dict[str, Any]] = [
-    {},
-    {"project_id": SHOP},
-    {"project_id": SHOP, "operation_id": ["shop-3", "shop-4", "x"]},
-]
-
-
-@pytest.mark.parametrize("scope", SCOPES, ids=["account", "project", "ids"])
-def test_summary_only_has_the_summary_of_the_list_without_the_list(
-    sandbox: Sandbox, client: Client, scope: dict[str, Any]
-) -> None:
+@pytest.mark.parametrize(
+    "scope", [{}, {"project_id": SHOP}, {"project_id": SHOP, "operation_id": ["shop-3", "shop-4", "x"]}]
+)
+def test_fields_reduce_the_list_and_summary_only_leaves_it_out(sandbox: Sandbox, client: Client, scope: Any) -> None:
     complete = task(client, **scope)
     requests = sandbox.sent()
     result = task(client, **scope, summary_only=True)
     assert result == {field: value for field, value in complete.items() if field != "operations"}
     assert sorted(sandbox.sent()) == sorted(2 * requests)
-
-
-@pytest.mark.parametrize("scope", SCOPES)
-def test_fields_reduce_the_list_and_nothing_else(client: Client, scope: dict[str, Any]) -> None:
-    complete = task(client, **scope)
     operations = [{"id": each["id"], "status": each["status"]} for each in complete["operations"]]
     assert task(client, **scope, fields=["status", "id"]) == {**complete, "operations": operations}
 
 
 @pytest.mark.parametrize("status, cause", [(404, "404 for them"), (403, "404 or 403 for them")])
-def test_a_project_whose_operations_are_refused_is_named(
-    sandbox: Sandbox, client: Client, status: int, cause: str
-) -> None:
+def test_a_project_of_refused_operations_is_named(sandbox: Sandbox, client: Client, status: int, cause: str) -> None:
     sandbox.fault("status", status=status, path=f"projects/{SHOP}/operations")
     result = task(client)
     assert (ids(result), result["unavailable_project_ids"]) == (["blog-2", "blog-1"], [SHOP])
@@ -195,9 +172,5 @@ def test_updated_after_finds_what_began_long_ago(
 
 @pytest.mark.parametrize("summary_only", [False, True])
 def test_query_selects_the_projects_on_the_service(client: Client, summary_only: bool) -> None:
-    """Accounts of organizations need a parameter for each list of projects, also for those that a tool requests internally.
-
-    https://github.com/alchemy-run/alchemy/issues/509
-    https://github.com/neondatabase/neonctl/issues/382
-    """
+    """As in https://github.com/alchemy-run/alchemy/issues/509 and https://github.com/neondatabase/neonctl/issues/382"""
     assert task(client, query={"search": BLOG}, summary_only=summary_only)["summary"]["total"] == 2

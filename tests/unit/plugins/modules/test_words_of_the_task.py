@@ -20,6 +20,9 @@ STORE = {"module": "project", "name": "store"}
 COMPUTE = {"module": "compute"}
 
 
+BYTES = {"written_data_bytes": 5}
+
+
 def message(client: Client, **options: Any) -> str:
     with pytest.raises(ClouddbError) as error:
         task(client, **options)
@@ -27,34 +30,31 @@ def message(client: Client, **options: Any) -> str:
 
 
 @pytest.mark.parametrize(
-    ("options", "bound", "sentence"),
+    ("options", "bound", "field"),
     [
-        ({**PROJECT, "history_retention": "90d"}, "2592000", "history_retention sets history_retention_seconds"),
-        ({**STORE, "history_retention": "90d"}, "2592000", "history_retention sets history_retention_seconds"),
-        ({**COMPUTE, "max_cu": 200}, "16", "max_cu sets autoscaling_limit_max_cu"),
-        ({**COMPUTE, "suspend_timeout": "8d"}, "604800", "suspend_timeout sets suspend_timeout_seconds"),
+        ({**PROJECT, "history_retention": "90d"}, 2592000, "history_retention_seconds"),
+        ({**STORE, "history_retention": "90d"}, 2592000, "history_retention_seconds"),
+        ({**COMPUTE, "max_cu": 200}, 16, "autoscaling_limit_max_cu"),
+        ({**COMPUTE, "suspend_timeout": "8d"}, 604800, "suspend_timeout_seconds"),
+        ({"module": "project_info", "page_size": 5000}, 400, "limit"),
+        ({"module": "operation_info", "page_size": 5000}, 1000, "limit"),
     ],
 )
-def test_the_option_of_a_field_that_is_refused(
-    sandbox: Sandbox, client: Client, options: dict[str, Any], bound: str, sentence: str
-) -> None:
-    said = message(client, **options)
-    assert said.endswith(f" {bound}. The option {sentence}.")
-
-
-def test_a_field_with_the_name_of_its_option_needs_no_sentence(sandbox: Sandbox, client: Client) -> None:
-    assert "The option" not in message(client, **STORE, region_id="mars")
+def test_the_option_of_a_field_that_is_refused(client: Client, options: Any, bound: int, field: str) -> None:
+    *_others, option = options
+    assert message(client, **options).endswith(f" {bound}. The option {option} sets {field}.")
 
 
 @pytest.mark.parametrize(
-    ("options", "largest"), [({"module": "project_info"}, 400), ({"module": "operation_info"}, 1000)]
+    ("module", "options"),
+    [
+        ("project", {"name": "store", "region_id": "mars"}),
+        ("project_info", {"query": {"limit": 5000}}),
+        ("operation_info", {"query": {"limit": 5000}}),
+    ],
 )
-def test_the_option_of_a_page_that_is_too_large(
-    sandbox: Sandbox, client: Client, options: dict[str, Any], largest: int
-) -> None:
-    said = message(client, **options, page_size=5000)
-    assert said.endswith(f" {largest}. The option page_size sets limit.")
-    assert "page_size" not in message(client, **options, query={"limit": 5000})
+def test_a_field_that_no_other_option_sets(client: Client, module: str, options: dict[str, Any]) -> None:
+    assert "The option" not in message(client, module=module, **options)
 
 
 @pytest.mark.parametrize(
@@ -63,29 +63,21 @@ def test_the_option_of_a_page_that_is_too_large(
         ({"quotas": {"active_time_seconds": 1}}, "settings.quotas", "Did you mean settings.quota?"),
         ({"unknown": 1}, "settings.unknown", "settings has: allowed_ips, quota."),
         ({"quota": {"active_time": 1}}, "settings.quota.active_time", "settings.quota has: written_data_bytes."),
-        (
-            {"quota": {"written_data_bytes": 5, "x": None}, "hipaa": None, "no": 1},
-            "settings.no",
-            "settings has: allowed_ips, quota.",
-        ),
+        ({"quota": {**BYTES, "x": None}, "hipaa": None, "no": 1}, "settings.no", "settings has: allowed_ips, quota."),
     ],
 )
-def test_a_setting_that_is_ignored_is_named_with_those_beside_it(
-    sandbox: Sandbox, client: Client, settings: dict[str, Any], where: str, hint: str
-) -> None:
-    task(client, **PROJECT, settings={"quota": {"written_data_bytes": 5}, "allowed_ips": {"ips": []}})
+def test_a_setting_that_is_ignored_is_named(client: Client, settings: dict[str, Any], where: str, hint: str) -> None:
+    task(client, **PROJECT, settings={"quota": BYTES, "allowed_ips": {"ips": []}})
     [warning] = task(client, **PROJECT, settings=settings)["warnings"]
     assert warning == f"PATCH /projects/{{id}} was accepted, but the resource differs in: {where}. {hint}"
 
 
 @pytest.mark.parametrize(("name", "number"), [("pr-*", 1), ("pr-[0-9]", 1), ("pr-1", 0)])
-def test_the_name_of_no_branch_that_is_a_pattern_is_warned_of(
-    sandbox: Sandbox, client: Client, name: str, number: int
-) -> None:
+def test_a_pattern_that_names_no_branch_is_warned_of(sandbox: Sandbox, client: Client, name: str, number: int) -> None:
     for check_mode in (True, False):
         result = task(client, "branch", check_mode, name=name, state="absent")
-        assert (result["changed"], len(result["warnings"])) == (False, number)
-        assert all("set name_pattern" in each for each in result["warnings"])
+        hints = ["set name_pattern" in each for each in result["warnings"]]
+        assert (result["changed"], hints) == (False, [True] * number)
     assert writes(sandbox) == []
 
 
@@ -97,37 +89,34 @@ def test_a_branch_whose_name_is_a_pattern_is_deleted_without_a_warning(sandbox: 
 
 
 @pytest.mark.parametrize(
-    ("options", "option"),
+    ("option", "options"),
     [
-        ({"module": "branch", "name": "old", "from_timestamp": "400d"}, "from_timestamp"),
-        ({"module": "branch_restore", "name": "main", "timestamp": "400d", "preserve_as": "old"}, "timestamp"),
-        ({"module": "snapshot", "name": "old", "branch": "main", "timestamp": "400d"}, "timestamp"),
+        ("from_timestamp", {"module": "branch", "name": "old"}),
+        ("timestamp", {"module": "branch_restore", "name": "main", "preserve_as": "old"}),
+        ("timestamp", {"module": "snapshot", "name": "old", "branch": "main"}),
     ],
 )
 def test_a_time_before_the_history_is_refused_with_its_beginning(
-    sandbox: Sandbox, client: Client, options: dict[str, Any], option: str
+    sandbox: Sandbox, client: Client, option: str, options: dict[str, Any]
 ) -> None:
-    project = sandbox.api("GET", f"/projects/{SHOP}")["project"]
+    kept = sandbox.api("GET", f"/projects/{SHOP}")["project"]["history_retention_seconds"]
     [main] = sandbox.api("GET", f"/projects/{SHOP}/branches")["branches"]
+    since = (parse_timestamp(main["created_at"]) + timedelta(seconds=1)).isoformat(timespec="seconds")[:19]
+    early = {**options, option: "400d"}
     for check_mode in (True, False):
-        said = message(client, check_mode=check_mode, **options)
-        since = (parse_timestamp(main["created_at"]) + timedelta(seconds=1)).isoformat(timespec="seconds")[:19]
+        said = message(client, check_mode=check_mode, **early)
         assert said == f"{option}: the history of branch main begins at {since}Z. Set a later time."
-        within = {**options, option: f"{since}Z"}
     sandbox.advance(60)
-    task(client, check_mode=True, **within)
+    task(client, check_mode=True, **options, **{option: f"{since}Z"})
     assert len(writes(sandbox)) == 1
-    sandbox.advance(2 * project["history_retention_seconds"])
-    said = message(client, **options)
-    assert f"The project keeps {project['history_retention_seconds']} s (history_retention). Set a later time." in said
+    sandbox.advance(2 * kept)
+    assert f"The project keeps {kept} s (history_retention). Set a later time." in message(client, **early)
 
 
-def test_what_cannot_be_recovered_is_said_to_be_gone(sandbox: Sandbox, client: Client) -> None:
-    for module in ("branch", "project"):
-        said = message(client, module=module, name="gone", state="recovered")
-        assert said.startswith(
-            f"name: there is no {module} 'gone'. None of this name that was deleted can be recovered"
-        )
+@pytest.mark.parametrize("module", ["branch", "project"])
+def test_what_cannot_be_recovered_is_said_to_be_gone(client: Client, module: str) -> None:
+    said = f"name: there is no {module} 'gone'. None of this name that was deleted can be recovered"
+    assert message(client, module=module, name="gone", state="recovered").startswith(said)
 
 
 def test_several_resources_of_a_name_are_named_by_the_option(sandbox: Sandbox, client: Client) -> None:
