@@ -41,7 +41,7 @@ PRELOADED = ("ansible.plugins.loader", "fastapi.testclient", "hypothesis", "requ
 def changed_lines() -> dict[str, set[int]]:
     """The numbers of the lines that changed since the last tag, by file."""
     found: dict[str, set[int]] = {}
-    tag = git("describe", "--tags", "--abbrev=0")
+    tag = git("describe", "--tags", "--abbrev=0") or sys.exit("There is no tag. Name the files.")
     for line in git(
         "diff", "-U0", "--no-ext-diff", "--dst-prefix=b/", "--diff-filter=d", tag, "--", *CODE
     ).splitlines():
@@ -133,51 +133,46 @@ def tests_by_line(data: CoverageData, path: Path) -> dict[int, list[str]]:
     return found
 
 
-def survivors(data: CoverageData, path: Path, changed: set[int] | None, counts: Counter[str]) -> Iterator[str]:
-    """The mutants of a file that no test notices."""
-    source, by_line = path.read_bytes(), tests_by_line(data, path)
-    text = source.decode().splitlines()
-    if not by_line or fail(by_line[0][:50]):
-        yield "No test runs this file, or its tests fail without a change."
-        return
-    for lines, description, mutated in mutants(source, changed):
-        tests = [test for line in lines for test in by_line.get(line, [])]
-        if not tests:  # An import runs the line. What uses its name has tests.
-            start = next(line for line in text[lines[0] - 1 :: -1] if line[:1].strip(" )]}"))
-            name = re.compile(rf"\b{re.findall('(?!def |class )[A-Za-z_]+', start)[0]}\b")
-            uses = [line for line, used in enumerate(text, 1) if name.search(used)]
-            tests = [test for line in uses for test in by_line.get(line, [])] or by_line[0]
-        tests = list(dict.fromkeys(tests))
-        path.write_bytes(mutated)
-        survives = not any(fail(tests[stage]) for stage in STAGES if tests[stage])
-        counts["survived" if survives else "noticed"] += 1
-        if survives:
-            yield description
-    path.write_bytes(source)
+def tests_for(lines: range, text: list[str], by_line: dict[int, list[str]]) -> list[str]:
+    """The tests for a mutant of these lines."""
+    tests = [test for line in lines for test in by_line.get(line, [])]
+    if not tests:  # An import runs the line. What uses its name has tests.
+        start = next(line for line in text[lines[0] - 1 :: -1] if line[:1].strip(" )]}"))
+        name = re.compile(rf"\b{re.findall('(?!def |class )[A-Za-z_]+', start)[0]}\b")
+        uses = [line for line, used in enumerate(text, 1) if name.search(used)]
+        tests = [test for line in uses for test in by_line.get(line, [])] or by_line[0]
+    return list(dict.fromkeys(tests))
 
 
 def main() -> None:
     exit_on_signals()
-    changed = changed_lines()
-    found: dict[str, list[str]] = {}
+    found: dict[str, list[str]] = {name: [] for name in sys.argv[1:]}
+    changed = {} if found else changed_lines()
     counts: Counter[str] = Counter()
     with temporary_workspace() as workspace:
         options = ("--numprocesses=0", "-p", "pytest_cov", "--cov-context=test", "--cov-report=")
         places = [f"--cov={workspace.collection / place}" for place in ("plugins", "roles", "extensions")]
-        workspace.start("pytest", "-q", *options, *places, "tests/unit").wait()
+        if workspace.start("pytest", "-q", *options, *places, "tests/unit").wait():
+            sys.exit("A test fails without a change.")
         os.environ.update(workspace.env)
         os.chdir(workspace.collection)
         data = CoverageData()
         data.read()
         for name in PRELOADED:
             importlib.import_module(name)
-        # Others each time, if the time does not suffice for all.
-        files = dict.fromkeys(sys.argv[1:]) or {name: changed[name] for name in random.sample([*changed], len(changed))}
-        for name, lines in files.items():
-            found[name] = []
-            for description in survivors(data, workspace.collection / name, lines, counts):
-                print(f"{name}, {description}", flush=True)
-                found[name].append(description)
+        files = {path: path.read_bytes() for path in map(Path, found or changed)}
+        by_line = {path: tests_by_line(data, path.resolve()) for path in files}
+        todo = [(path, *each) for path in files for each in mutants(files[path], changed.get(str(path)))]
+        random.shuffle(todo)  # others each time, if the time does not suffice for all
+        for number, (path, lines, description, mutated) in enumerate(todo, 1):
+            tests = tests_for(lines, files[path].decode().splitlines(), by_line[path])
+            path.write_bytes(mutated)
+            survives = not any(fail(tests[stage]) for stage in STAGES if tests[stage])
+            path.write_bytes(files[path])
+            counts["survived" if survives else "noticed"] += 1
+            if survives:
+                print(f"{number} of {len(todo)}: {path}, {description}", flush=True)
+                found.setdefault(str(path), []).append(description)
             BUILD.mkdir(exist_ok=True)
             report = json.dumps({**counts, "survivors": found}, indent=2, ensure_ascii=False)
             (BUILD / "mutants.json").write_text(report, encoding="utf-8")
