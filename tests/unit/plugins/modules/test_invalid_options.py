@@ -23,7 +23,9 @@ from ansible_collections.clouddb.control.plugins.modules import (
     compute,
     operation_info,
     operation_wait,
+    project,
     project_info,
+    snapshot,
 )
 from ansible_collections.clouddb.control.tests.unit.support.module_main import NAMES_NULLS_IN_LISTS, run_main
 
@@ -211,6 +213,17 @@ def test_missing_id_is_named(module: ModuleType, options: dict[str, Any], option
         (operation_wait, {"operations": [], "project": "p"}),
         (operation_wait, {"operations": [], "operation_id": ["a"]}),
         (operation_wait, {"operations": ["a-word"]}),
+        (branch, {"project": "p", "name": "dev", "name_pattern": "pr-*", "state": "absent"}),
+        (branch, {"project": "p", "name_pattern": "pr-*", "new_name": "dev"}),
+        (branch, {"project": "p", "name": "dev", "from_timestamp": "1h", "from_lsn": "0/1"}),
+        (branch, {"project": "p"}),
+        (branch_restore, {"project": "p", "name": "dev", "timestamp": "1h", "lsn": "0/1"}),
+        *(
+            (branch_restore, {"project": "p", "name": "dev", "snapshot": "s", option: "1h"})
+            for option in ("source", "timestamp", "lsn", "preserve_as")
+        ),
+        (project, {}),
+        (snapshot, {"project": "p", "name": "s", "timestamp": "1h", "lsn": "0/1"}),
     ],
 )
 def test_conflicting_options_fail(module: ModuleType, options: dict[str, Any]) -> None:

@@ -220,7 +220,9 @@ class TestProjects:
 
     def test_the_first_branch_has_the_names_that_are_given(self, sandbox: Sandbox, client: Client) -> None:
         wanted = {**STORE, "branch_name": "production", "database_name": "orders", "database_user": "app"}
-        created = task(client, **wanted)["project"]
+        result = task(client, **wanted)
+        created = result["project"]
+        assert result["diff"]["after"]["branch"]["name"] == "production"
         [branch_] = sandbox.api("GET", f"/projects/{created['id']}/branches")["branches"]
         databases = sandbox.api("GET", f"/projects/{created['id']}/branches/{branch_['id']}/databases")["databases"]
         assert (branch_["name"], [(each["name"], each["owner_name"]) for each in databases]) == (
