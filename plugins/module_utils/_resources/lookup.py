@@ -184,7 +184,7 @@ def find_resource(
     elif goal.intent == CHANGE:
         fields = goal.requests[CHANGE].fields({})
         alternatives.append({field: fields.get(field, value) for field, value in find.match.items()})
-    text = find.match.get("name", find.match.get("id")) if known_id is None else known_id
+    text = find.match.get("name") if known_id is None else known_id
     action = goal.first_request.action
     if action and action.listed_with:
         # Several of the same name may have been deleted.
