@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 from pathlib import Path
 
 import pytest
@@ -260,6 +262,8 @@ def test_pages_of_branches(service):
         assert [branch["name"] for branch in rest["branches"]] == last
         assert "next" not in rest["pagination"]
     refused(service.get(BRANCHES, limit=10_001), 400)
+    for keys in ([2**63, 1], ["a", 2**63], ["a", "1"], [1.5, 1], ["a"]):
+        refused(service.get(BRANCHES, cursor=base64.urlsafe_b64encode(json.dumps(keys).encode()).decode()), 400)
 
 
 def test_compute_of_a_new_branch(service):
