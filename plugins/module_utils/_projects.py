@@ -58,12 +58,12 @@ def list_projects(
     C(query) is sent with each request. Without further parameters than C(org_id), a project that is filtered by its id is fetched by it,
     with all its details. Raises what Client raises when a page can't be fetched, and ClouddbError for an unknown organization.
     """
-    reduce = (fields or Fields()).reduce
+    query, reduce = query or {}, (fields or Fields()).reduce
 
     def kept(page: list[dict[str, Any]]) -> list[dict[str, Any]]:
         return reduce(filter(filters.matches, page))
 
-    if filters.project_id is not None and {*(query or {})} <= {"org_id"}:
+    if filters.project_id is not None and {*query} <= {"org_id"}:
         found = _project_by_id(client, filters.project_id)
         return Listed(kept(found), [], [], {str(each.get("name", "")) for each in found})
     return _list(client, filters.name, query, page_size=page_size, kept=kept)
@@ -79,7 +79,7 @@ def _project_by_id(client: Client, project_id: str) -> list[dict[str, Any]]:
         return []
 
 
-def _list(client: Client, name: str | None, query: Mapping[str, Any] | None, **options: Any) -> Listed:
+def _list(client: Client, name: str | None, query: Mapping[str, Any], **options: Any) -> Listed:
     """All projects, or with C(name) those of search_named(). Raises ClouddbError for an unknown organization."""
     try:
         if name is None:
@@ -96,7 +96,7 @@ def _list(client: Client, name: str | None, query: Mapping[str, Any] | None, **o
     return listed
 
 
-def require_organization(client: Client, query: Mapping[str, Any] | None) -> None:
+def require_organization(client: Client, query: Mapping[str, Any]) -> None:
     """Raise ClouddbError if the organization in C(query), which has no projects, is none that the key can access."""
     org_id = _organization_in(query)
     if org_id is None:
@@ -132,9 +132,9 @@ def _organizations(client: Client) -> list[dict[str, Any]]:
         return []
 
 
-def _organization_in(query: Mapping[str, Any] | None) -> str | None:
+def _organization_in(query: Mapping[str, Any]) -> str | None:
     """The C(org_id) of query parameters."""
-    values = (query or {}).get("org_id")
+    values = query.get("org_id")
     org_id = next(iter(values), None) if isinstance(values, list) else values
     return None if org_id is None else str(org_id)
 
@@ -144,7 +144,7 @@ def _source(org_id: str) -> str:
     return f" ({ORGANIZATION_VARIABLE})" if _from_environment(ORGANIZATION_VARIABLE) == org_id else ""
 
 
-def in_organization(query: Mapping[str, Any] | None) -> str:
+def in_organization(query: Mapping[str, Any]) -> str:
     """The place of projects, as the end of a sentence: the organization in C(query), and where it comes from; empty without one."""
     org_id = _organization_in(query)
     return f" in the organization {displayable(org_id, 100)}{_source(org_id) or ' (org_id)'}" if org_id else ""

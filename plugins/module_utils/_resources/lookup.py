@@ -184,13 +184,13 @@ def find_resource(
     elif goal.intent == CHANGE:
         fields = goal.requests[CHANGE].fields({})
         alternatives.append({field: fields.get(field, value) for field, value in find.match.items()})
-    text = find.match.get("name", find.match.get("id")) if known_id is None else known_id
+    text = find.match.get("name") if known_id is None else known_id
+    is_named = isinstance(text, (str, int)) and not isinstance(text, bool)
     action = goal.first_request.action
-    if action and action.listed_with:
+    if is_named and action and action.listed_with:
         # Several of the same name may have been deleted.
         alternatives.append({"id": text})
     check = None if goal.kind else partial(require_array, field=find.field)
-    is_named = isinstance(text, (str, int)) and not isinstance(text, bool)
     try:
         listed = (
             search_named(client, find.segments, find.field, str(text), find.query, check=check, or_all=or_all)

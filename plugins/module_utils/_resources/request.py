@@ -87,11 +87,7 @@ def _require_match_in_body(find: Find, last_segment: str, body: Mapping[str, Any
         raise InvalidOption("body", "is required to create a resource.")
     wrappers = {name: value for name, value in body.items() if isinstance(value, Mapping)}
     plural = find.field or last_segment
-    fitting = {
-        name: wrappers[name]
-        for name in wrappers
-        if {plural, last_segment} & {f"{name}s", f"{name}es", f"{name[:-1]}ies"}
-    }
+    fitting = {name: wrappers[name] for name in wrappers if {plural, last_segment} & {f"{name}s", f"{name}es"}}
     if not fitting and (find.field or wrappers):
         raise _not_the_wrapper([*(wrappers or body)], plural)
     for name, wanted in find.match.items():

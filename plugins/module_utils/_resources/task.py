@@ -77,7 +77,7 @@ class Task:
             is_same = all(contains(old, new) and contains(new, old) for old, new in pairs)
             changed = not goal.wait or bool(request.action) or not is_same
             warnings += self._ignored_fields(resource)
-        after = {**resource, **request.planned_fields(before, self.sent_at)} if is_begun and resource else resource
+        after = request.planned_fields(before, self.sent_at) if is_begun and resource else resource
         result = {
             **self.result_so_far(resource),
             "changed": changed,

@@ -145,10 +145,11 @@ class FollowedProject:
             del self.remembered[operation_id], self._missing_since[operation_id]
         unfinished = {*self.unfinished()}
         ended = [operation_id for operation_id in self.remembered if operation_id not in unfinished]
-        for operation_id in ended[:-MAX_REMEMBERED]:
+        oldest = ended[:-MAX_REMEMBERED]
+        for operation_id in oldest:
             created_at = parse_timestamp(self.remembered.pop(operation_id).created_at)
             self.forgotten_until = max(created_at, self.forgotten_until or created_at)
-        return is_first or bool(gone) or len(ended) > MAX_REMEMBERED
+        return is_first or bool(gone or oldest)
 
     def is_reached(self, operation: Operation) -> bool:
         """Whether every older operation has been seen before, or is too old."""

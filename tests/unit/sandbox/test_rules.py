@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 from itertools import product
 from pathlib import Path
 
@@ -261,6 +263,8 @@ def test_pages_of_branches(service):
         assert rest["pagination"] == {"sort_by": sort_by, "sort_order": order}
     for invalid in ({"limit": 0}, {"limit": 10_001}, {"cursor": "x"}, {"cursor": "e30="}, {"sort_by": "id"}):
         refused(service.get(BRANCHES, **invalid), 400)
+    for keys in ([2**63, 1], ["a", 2**63], ["a", "1"], [1.5, 1], ["a"]):
+        refused(service.get(BRANCHES, cursor=base64.urlsafe_b64encode(json.dumps(keys).encode()).decode()), 400)
     service.fault("page_limit", items=2)
     assert names(sort_by="name") == ["main", "c"]
 

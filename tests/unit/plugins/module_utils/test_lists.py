@@ -146,6 +146,7 @@ def test_an_organization_that_there_is_may_have_no_projects(serve: Serve, shown:
     [
         ([reply({"organizations": [{"id": "org-2"}]})], "Set org_id to one of: org-2."),
         ([NO_ORGANIZATIONS, reply({}, 404)], "Check org_id, and base_url. "),
+        ([reply({"organizations": [{"name": "a"}]}), reply({}, 404)], "Check org_id, and base_url. "),
     ],
 )
 def test_an_organization_that_is_not_there_is_an_error(

@@ -205,6 +205,17 @@ def test_what_stands_for_none_is_no_name(module: str, option: str, name: str) ->
             ("branch", {**MAIN, "backup_schedule": [item]})
             for item in ({"frequency": "daily"}, {"frequency": "weekly", "hour": 3}, {"frequency": "hourly", "hour": 3})
         ),
+        ("branch", {"project": "p", "name": "dev", "name_pattern": "pr-*", "state": "absent"}),
+        ("branch", {"project": "p", "name_pattern": "pr-*", "new_name": "dev"}),
+        ("branch", {**MAIN, "from_timestamp": "1h", "from_lsn": "0/1"}),
+        ("branch", {"project": "p"}),
+        ("branch_restore", {**MAIN, "timestamp": "1h", "lsn": "0/1"}),
+        *(
+            ("branch_restore", {**MAIN, "snapshot": "s", option: "1h"})
+            for option in ("source", "timestamp", "lsn", "preserve_as")
+        ),
+        ("project", {}),
+        ("snapshot", {"project": "p", "name": "s", "timestamp": "1h", "lsn": "0/1"}),
     ],
 )
 def test_conflicting_options_fail(module: str, options: Options) -> None:

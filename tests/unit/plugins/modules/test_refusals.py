@@ -175,6 +175,12 @@ def test_only_a_protected_branch_keeps_a_project(client: Client) -> None:
     assert (planned["changed"], planned["warnings"]) == (True, [])
 
 
+def test_another_protected_branch_keeps_no_compute(client: Client) -> None:
+    for branch in (DEV, {**DEV, "name": "kept", "protected": True}):
+        task(client, **branch)
+    assert task(client, check_mode=True, **COMPUTE, state="absent")["changed"] is True
+
+
 def test_a_refusal_lists_the_branches_once(sandbox: Sandbox, client: Client) -> None:
     task(client, **DEV)
     sandbox.advance(60)

@@ -468,3 +468,18 @@ def test_without_waiting_an_unfinished_branch_is_changed(sandbox: Sandbox, clien
     task(client, **PREVIEW, wait=False)
     changed = task(client, **PREVIEW, protected=True, wait=False)
     assert (changed["changed"], changed["branch"]["protected"]) == (True, True)
+
+
+def test_before_a_task_waits_a_failure_ends_it_after_api_retries(
+    sandbox: Sandbox, client: Client, clock: FakeClock
+) -> None:
+    sandbox.fault("status", status=503, times=None, path=f"/projects/{SHOP}/branches")
+    assert failing(client, module="branch", name="dev")["status"] == 503
+    assert clock.elapsed < 60
+
+
+def test_a_lost_creation_that_the_last_look_shows_failed_names_its_operation(sandbox: Sandbox, client: Client) -> None:
+    sandbox.fault("list_lag", seconds=29.9)
+    sandbox.fault("lost_answer", method="POST")
+    sandbox.plan((0, "running"), (5, "failed"), action="create_branch")
+    assert failing(client, **PREVIEW)["kind"] == "wait_failed"

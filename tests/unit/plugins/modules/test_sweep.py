@@ -215,6 +215,13 @@ def test_a_branch_gone_meanwhile_is_no_change(sandbox: Sandbox, client: Client, 
     assert (names(result), result["warnings"]) == (["pr-3", "pr-1"], [])
 
 
+def test_the_operations_of_all_deletions_are_returned(sandbox: Sandbox, client: Client) -> None:
+    for name in ("pr-1", "pr-2"):
+        task(client, "branch", name=name)
+    result = task(client, **ANY_AGE)
+    assert {each["branch_id"] for each in result["operations"]} == {each["id"] for each in result["branches"]}
+
+
 @pytest.mark.parametrize("status, refused", [(400, "pr-1"), (403, "pr-2"), (409, "pr-3"), (412, "pr-1"), (422, "pr-2")])
 def test_a_refusal_does_not_stop_the_others(
     sandbox: Sandbox, client: Client, ids: Ids, status: int, refused: str

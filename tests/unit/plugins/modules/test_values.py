@@ -156,7 +156,9 @@ class TestProjects:
 
     def test_the_first_branch_has_the_names_that_are_given(self, sandbox: Sandbox, client: Client) -> None:
         wanted = {**STORE, "branch_name": "production", "database_name": "orders", "database_user": "app"}
-        created = task(client, **wanted)["project"]
+        result = task(client, **wanted)
+        created = result["project"]
+        assert result["diff"]["after"]["branch"]["name"] == "production"
         [branch] = sandbox.api("GET", f"/projects/{created['id']}/branches")["branches"]
         [database] = sandbox.api("GET", f"/projects/{created['id']}/branches/{branch['id']}/databases")["databases"]
         assert (branch["name"], database["name"], database["owner_name"]) == ("production", "orders", "app")

@@ -62,11 +62,7 @@ def grant_permission(sandbox: SandboxDependency, project_id: str, body: Permissi
         return permissions.grant(tx, projects.get(tx, project_id).id, body.email)
 
 
-@router.delete(
-    "/projects/{project_id}/permissions/{permission_id}",
-    responses=error_responses(404),
-    response_model_exclude_none=True,
-)
+@router.delete("/projects/{project_id}/permissions/{permission_id}", responses=error_responses(404))
 def revoke_permission(sandbox: SandboxDependency, project_id: str, permission_id: str) -> ProjectPermission:
     """Ends a permission."""
     with sandbox.store.transaction() as tx:
