@@ -417,6 +417,16 @@ class TestDirectory:
 
 class TestCrashRecovery:
     @pytest.mark.soak
+    def test_operations_continue_after_a_crash(self, run, service_of):
+        first = start(run)
+        service = service_of(first)
+        created = service.ok("POST", "projects", json={"project": {"name": "shop"}})["operations"]
+        kill(first)
+        service = service_of(start(run))
+        service.advance(5)
+        assert {service.operation(operation)["status"] for operation in created} == {"finished"}
+
+    @pytest.mark.soak
     @pytest.mark.parametrize("crash", range(CRASHES))
     def test_writes_are_atomic(self, run, service_of, sandbox, crash):
         """Every write with a response is stored once; one without a response is stored completely or not at all."""
