@@ -504,7 +504,7 @@ def test_record_of_version_1_1_0(file: SecretFile, state: str, is_complete: bool
             {"keys": keys}
             for keys in ({"seven": {"hosts": [], "sha256": ""}}, {"7": {"hosts": []}}, {"7": {"sha256": ""}}, [])
         ),
-        *({"key_id": "seven"}, {"previous": {"sha256": None}}),
+        *({"key_id": "seven"}, {"state": "odd"}, {"previous": {"sha256": None}}),
     ],
 )
 def test_what_is_not_a_record(file: SecretFile, changed: dict[str, Any]) -> None:
