@@ -165,11 +165,11 @@ EXAMPLES = r"""
     parent: main
     protected: true
 
-- name: Create a branch with the data of yesterday, without a compute
+- name: Create a branch with the data of twelve hours ago, without a compute
   clouddb.control.branch:
     project: shop
-    name: yesterday
-    from_timestamp: 24h
+    name: earlier
+    from_timestamp: 12h
     compute: false
 
 - name: Create a branch with the schema of main, without its data

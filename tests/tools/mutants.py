@@ -41,10 +41,8 @@ PRELOADED = ("ansible.plugins.loader", "fastapi.testclient", "hypothesis", "requ
 def changed_lines() -> dict[str, set[int]]:
     """The numbers of the lines that changed since the last tag, by file."""
     found: dict[str, set[int]] = {}
-    tag = git("describe", "--tags", "--abbrev=0") or sys.exit("There is no tag. Name the files.")
-    for line in git(
-        "diff", "-U0", "--no-ext-diff", "--dst-prefix=b/", "--diff-filter=d", tag, "--", *CODE
-    ).splitlines():
+    options = ("-U0", "--no-ext-diff", "--dst-prefix=b/", "--diff-filter=d")
+    for line in git("diff", *options, git("describe", "--tags", "--abbrev=0"), "--", *CODE).splitlines():
         if line.startswith("+++ b/"):
             lines = found.setdefault(line.removeprefix("+++ b/"), set())
         elif hunk := re.match(r"@@ \S+ \+(\d+),?(\d*) @@", line):

@@ -85,7 +85,8 @@ open_sockets: list[socket.socket] = []
 
 def are_namespaces_permitted() -> bool:
     with suppress(FileNotFoundError):
-        return not subprocess.run([*NAMESPACES, "cat", "/proc/self/schedstat"], capture_output=True).returncode
+        command = [*NAMESPACES, "cat", "/proc/self/schedstat"]
+        return not subprocess.run(command, capture_output=True, check=False).returncode
     return False
 
 
