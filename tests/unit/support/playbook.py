@@ -100,7 +100,7 @@ class Playbook:
         playbook.write_text(plays, encoding="utf-8")
         interrupt = signal.SIG_IGN if self.is_background else signal.SIG_DFL
         return subprocess.Popen(
-            [sys.executable, "-m", "ansible", "playbook", "-i", str(inventory), str(playbook), *arguments],
+            [sys.executable, "-m", "ansible.cli.playbook", "-i", str(inventory), str(playbook), *arguments],
             cwd=self.folder,
             env={**self.environment, **environment},
             stdin=subprocess.DEVNULL,
