@@ -96,7 +96,7 @@ class TestCommandLine:
         addresses = []
         monkeypatch.setattr(Server, "run", lambda self, sockets: addresses.append(sockets[0].getsockname()[0]))
         assert main(arguments) == main([*arguments, "--host", "localhost"]) == 0
-        assert (addresses, capsys.readouterr().err) == (["127.0.0.1", "127.0.0.1"], "")
+        assert (addresses[0], addresses[1] in ("127.0.0.1", "::1"), capsys.readouterr().err) == ("127.0.0.1", True, "")
         # The socket is bound, but Server.run is replaced, so nothing listens.
         assert main([*arguments, "--host", "0.0.0.0"]) == 0
         assert "Warning: the sandbox listens on 0.0.0.0, so other machines may reach it." in capsys.readouterr().err
