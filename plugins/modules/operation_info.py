@@ -128,7 +128,7 @@ EXAMPLES = r"""
 
 - name: Count the operations of an organization by status and action
   clouddb.control.operation_info:
-    org_id: org-morning-bread-81040908
+    org_id: org-sparkling-star-12345678
     created_after: 30d
     summary_only: true
   register: account

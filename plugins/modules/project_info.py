@@ -75,7 +75,7 @@ EXAMPLES = r"""
 
 - name: Search the projects of an organization
   clouddb.control.project_info:
-    org_id: org-morning-bread-81040908
+    org_id: org-sparkling-star-12345678
     query:
       search: shop
 """
