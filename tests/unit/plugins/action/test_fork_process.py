@@ -190,7 +190,7 @@ def test_a_signal_that_the_parent_handles_ends_the_module(of_parent: Any, of_mod
         signal.signal(signal.SIGALRM, before)
 
 
-@pytest.mark.skipif(not _internal, reason="only ansible-core from 2.19 on")
+@pytest.mark.skipif(not hasattr(_internal, "is_controller"), reason="only ansible-core from 2.19 on")
 def test_warnings_are_those_of_a_module_and_not_of_the_controller(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_internal, "is_controller", True)
     assert shown(lambda: _internal.is_controller) is False
