@@ -122,12 +122,12 @@ class Tasks(RuleBasedStateMachine):
         """The result of a task with faults in its requests, during which other tasks run."""
 
         def disturb(number: int) -> str | None:
-            before, self.account.before_request = self.account.before_request, None
+            rest, self.account.planned = self.account.planned, iter(())
             for position, other in during:
                 # Tasks that share a file run one after the other.
                 if position == number and (task.file is None or other.file != task.file):
                     self.run(other)
-            self.account.before_request = before
+            self.account.planned = rest
             return planned[number] if number < len(planned) else None
 
         self.account.plan(*(partial(disturb, number) for number in range(MAX_REQUESTS)))

@@ -4,8 +4,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any, cast
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -14,12 +15,12 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError, InvalidOption
 from ansible_collections.clouddb.control.plugins.module_utils._http import errors
-from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._http.message import Request
 from ansible_collections.clouddb.control.plugins.module_utils._http.response import Response
 from ansible_collections.clouddb.control.plugins.module_utils._policy import revocation
 from ansible_collections.clouddb.control.plugins.module_utils._policy.policy import REVOCABLE_KINDS
 from ansible_collections.clouddb.control.plugins.modules import api_key_policy
+from ansible_collections.clouddb.control.tests.unit.support.api_key_task import ids
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EPOCH
 from ansible_collections.clouddb.control.tests.unit.support.module_main import defaults_of
 from ansible_collections.clouddb.control.tests.unit.support.simulated_account import (
@@ -54,10 +55,6 @@ def account() -> SimulatedAccount:
 
 def outcomes(result: dict[str, Any]) -> dict[int, str]:
     return {each["key_id"]: each["outcome"] for each in result["findings"]}
-
-
-def ids(keys: list[dict[str, Any]]) -> list[int]:
-    return [key["id"] for key in keys]
 
 
 def reasons(result: dict[str, Any]) -> dict[int, str]:
@@ -275,18 +272,16 @@ class NotingClient(SimulatedClient):
     """Notes which key is revoked after which list, and when it was fetched."""
 
     def __init__(self, account: SimulatedAccount) -> None:
-        super().__init__(account, ADMIN_SECRET)
+        super().__init__(account)
         self.lists: list[tuple[dict[int, dict[str, Any]], float]] = []
         self.revoked: list[tuple[int, dict[int, dict[str, Any]], float]] = []
 
-    def get(self, *segments: str | int) -> Response:
-        response = super().get(*segments)
-        self.lists.append(({key["id"]: key for key in response.json}, self.account.clock.elapsed))
-        return response
-
-    def delete(self, *segments: str | int) -> Response:
-        response = super().delete(*segments)
-        self.revoked.append((int(segments[1]), *self.lists[-1]))
+    def request(self, method: str, segments: Sequence[str | int], *_others: Any, **options: Any) -> Response:
+        response = super().request(method, segments, **options)
+        if method == "GET":
+            self.lists.append(({key["id"]: key for key in response.json}, self.account.clock.elapsed))
+        else:
+            self.revoked.append((int(segments[1]), *self.lists[-1]))
         return response
 
 
@@ -355,7 +350,7 @@ class KeyPolicy(RuleBasedStateMachine):
         params = {**options, "allowed": allowed, "action": "revoke", "own_key": "1"}
         reported: dict[str, Any] = {}
         try:
-            reported = api_key_policy.run(params, cast(Client, client), False)
+            reported = api_key_policy.run(params, client, False)
         except ClouddbError as error:
             reported = error.result
         self.account.plan()
