@@ -30,6 +30,7 @@ NAME = "deploy-{timestamp}"
 OTHER_KEY = "deploy-tools"
 SECRET = re.compile(r"\b[a-z0-9]{64}\b")
 SECONDS = 300
+Files = dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,29 @@ class Run:
         return words | {line["host"] for line in failures if not line["run_once"]}
 
 
+@dataclass(frozen=True)
+class State:
+    """The hosts' files, and which secrets in them the service accepts, with the ids of their keys."""
+
+    files: Files
+    accepted: dict[str, int]
+    active: tuple[int, ...]
+    """The ids of the active keys that the role manages, oldest first."""
+
+    @property
+    def newest(self) -> int | None:
+        return self.active[-1] if self.active else None
+
+
+def secrets(files: Files) -> list[str]:
+    """The secrets of all hosts; a previous version in a vault is none, and neither is a checksum in a record."""
+    return [secret for name, text in files.items() if in_use(name) for secret in SECRET.findall(text)]
+
+
+def in_use(name: str) -> bool:
+    return name.endswith((".key", ".vault")) and not name.startswith(".")
+
+
 class Account:
     """An account whose states are stored and restored, so that each run starts from the same one."""
 
@@ -99,8 +123,8 @@ class Account:
             self._stored[state] = database.execute("SELECT * FROM api_keys").fetchall()
         shutil.copytree(self.files_folder, self.root / "stored" / state, symlinks=True)
 
-    def restore(self, state: str, tasks: bool) -> None:
-        """Restore a state, which is made by the role when it is needed first."""
+    def restore(self, state: str, tasks: bool = False) -> State:
+        """Restore a state, which is made by the role when it is needed first, and observe it."""
         name = state if state == "empty" else f"{state}, tasks" if tasks else state
         if name not in self._stored:
             self.restore("empty", tasks)
@@ -114,6 +138,13 @@ class Account:
         self.older_secret = self._older[name]
         shutil.rmtree(self.files_folder)
         shutil.copytree(self.root / "stored" / name, self.files_folder, symlinks=True)
+        return self.observe()
+
+    def observe(self) -> State:
+        files = self.files()
+        found = {secret: self.key_id(secret) for secret in set(secrets(files))}
+        accepted = {secret: key for secret, key in found.items() if key}
+        return State(files, accepted, tuple(key["id"] for key in self.keys()))
 
     def make(self, state: str, tasks: bool) -> None:
         """Rotate once; for the state unrevoked, twice, the second time without revocation."""
@@ -142,7 +173,7 @@ class Account:
             return None
         return int(max(response.json(), key=lambda key: key["last_used_at"] or "")["id"])
 
-    def files(self) -> dict[str, str]:
+    def files(self) -> Files:
         return {path.name: path.read_text() for path in sorted(self.files_folder.glob("*.*")) if path.is_file()}
 
     # Runs.

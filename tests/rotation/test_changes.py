@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from account import Account, Run
-from invariants import State, lockouts, observe, secrets, unrepaired, violations
+from invariants import State, lockouts, secrets, unrepaired, violations
 from scenarios import PLAIN
 
 
@@ -18,7 +18,7 @@ def check(account: Account, run: Run, before: State, **options: Any) -> None:
 
 
 def complete(account: Account) -> bool:
-    state = observe(account)
+    state = account.observe()
     held = {state.accepted.get(state.files.get(f"{host}.key", "")) for host in account.hosts}
     return len(state.active) == 1 and held == {state.newest}
 
@@ -31,8 +31,7 @@ def repair(account: Account) -> None:
 
 @pytest.mark.parametrize("state", ["empty", "rotated"])
 def test_two_plays_for_different_hosts(account: Account, state: str) -> None:
-    account.restore(state, tasks=False)
-    before = observe(account)
+    before = account.restore(state)
     [play] = PLAIN.playbook(account.variables(tasks=False))
 
     run = account.play([{**play, "hosts": "web1,web2"}, {**play, "hosts": "web3"}])
@@ -41,7 +40,7 @@ def test_two_plays_for_different_hosts(account: Account, state: str) -> None:
         check(account, run, before)
     else:
         # Each play has hosts, and therefore a key, of its own.
-        after = observe(account)
+        after = account.observe()
         assert not lockouts(run, before, after, {"what": ""}), run.end()
         assert run.status == 0 and set(secrets(after.files)) == set(after.accepted), run.end()
         assert f"Key {after.active[0]} of this name remains valid, and no record" in run.messages(), run.end()
@@ -50,7 +49,7 @@ def test_two_plays_for_different_hosts(account: Account, state: str) -> None:
 
 def test_lists_of_hosts_that_are_known_do_not_travel(account: Account) -> None:
     """Each host would return the names of all others. The role and the records agree on what the hosts of the play are."""
-    account.restore("empty", tasks=False)
+    account.restore("empty")
     account.hosts = ("web1", "Web2", "db1")
     runs = [account.run(), account.run()]
     account.hosts = ("web1", "Web2")
@@ -62,8 +61,7 @@ def test_lists_of_hosts_that_are_known_do_not_travel(account: Account) -> None:
 
 
 def test_role_twice_in_a_play(account: Account) -> None:
-    account.restore("rotated", tasks=False)
-    before = observe(account)
+    before = account.restore("rotated")
     [play] = PLAIN.playbook(account.variables(tasks=False))
 
     run = account.play([{**play, "tasks": play["tasks"] * 2}])
@@ -73,8 +71,7 @@ def test_role_twice_in_a_play(account: Account) -> None:
 
 
 def test_two_keys_in_a_play(account: Account) -> None:
-    account.restore("rotated", tasks=False)
-    before = observe(account)
+    before = account.restore("rotated")
     [play] = PLAIN.playbook(account.variables(tasks=False))
     other = {
         "api_key_rotation_name": "other-{timestamp}",
@@ -88,4 +85,4 @@ def test_two_keys_in_a_play(account: Account) -> None:
     [key] = [key for key in account.sandbox.api("GET", "/api_keys") if key["name"].startswith("other-")]
     held = {account.key_id((account.files_folder / f"{host}_other.key").read_text()) for host in account.hosts}
     assert held == {key["id"]}
-    assert before.newest not in observe(account).active
+    assert before.newest not in account.observe().active
