@@ -18,8 +18,6 @@ from ansible_collections.clouddb.control.plugins.module_utils._secrets import Ma
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EPOCH, FakeClock
 
 ADMIN_SECRET = "secret-1"
-# How a request can fail: it never arrives, the service rejects it without saying whether it acted, or its response is lost.
-FAULTS = ("refused", "error", "lost")
 
 
 class SimulatedAccount:

@@ -23,11 +23,7 @@ from ansible_collections.clouddb.control.plugins.modules import api_key_policy
 from ansible_collections.clouddb.control.tests.unit.support.api_key_task import ids
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EPOCH
 from ansible_collections.clouddb.control.tests.unit.support.module_main import defaults_of
-from ansible_collections.clouddb.control.tests.unit.support.simulated_account import (
-    ADMIN_SECRET,
-    SimulatedAccount,
-    SimulatedClient,
-)
+from ansible_collections.clouddb.control.tests.unit.support.simulated_account import SimulatedAccount, SimulatedClient
 
 DAY = 86_400
 ADMIN = 1
@@ -103,7 +99,7 @@ def test_a_name_cannot_control_the_terminal(account: SimulatedAccount) -> None:
 def test_revokes_all_but_the_own_key(account: SimulatedAccount, own_key: str) -> None:
     """The own key has no allowed name, either. The service lists uses late."""
     options = {**REVOKE, "own_key": own_key}
-    account.use(ADMIN_SECRET)
+    account.use(account.secrets[ADMIN])
     account.clock.elapsed += DAY
     account.use = lambda secret: None  # type: ignore[method-assign]
     predicted = run(account, check_mode=True, **options)
