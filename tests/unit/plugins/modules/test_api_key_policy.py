@@ -300,9 +300,7 @@ class KeyPolicy(RuleBasedStateMachine):
 
     @rule(name=names, is_used=st.booleans())
     def create(self, name: str, is_used: bool) -> None:
-        _key_id, secret = self.account.create(name)
-        if is_used:
-            self.account.use(secret)
+        self.account.add(name, seconds=0, is_used=is_used)
 
     @rule(number=numbers)
     def use(self, number: int) -> None:

@@ -40,13 +40,9 @@ class Keys:
 
     def add_key(self, is_used: bool = True) -> int:
         """The id of a new key, an hour later than the last."""
-        self.account.clock.elapsed += 3600
-        created_at = EPOCH + timedelta(seconds=self.account.clock.elapsed)
-        key_id, secret = self.account.create(f"deploy-{created_at:%Y%m%dT%H%M%SZ}")
-        if is_used:
-            self.account.use(secret)
-        self.ids.append(key_id)
-        return key_id
+        created_at = EPOCH + timedelta(seconds=self.account.clock.elapsed + 3600)
+        self.ids += self.account.add(f"deploy-{created_at:%Y%m%dT%H%M%SZ}", seconds=3600, is_used=is_used)
+        return self.newest
 
     def authenticate_with(self, own: int) -> None:
         secrets = self.account.secrets
