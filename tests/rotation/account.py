@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import requests
 from sandbox import API_KEY, Sandbox, running_sandbox
 from scenarios import PLAIN, Scenario
 
@@ -167,11 +166,10 @@ class Account:
 
     def key_id(self, secret: str) -> int | None:
         """The id of the key with this secret: the one used latest, if it is used to list the keys."""
-        headers = {"Authorization": f"Bearer {secret}"}
-        response = requests.get(f"{self.sandbox.base_url}/api_keys", headers=headers, timeout=10)
-        if response.status_code != 200:
+        answer = self.sandbox.application.call("GET", "/api/v2/api_keys", secret)
+        if answer.status != 200:
             return None
-        return int(max(response.json(), key=lambda key: key["last_used_at"] or "")["id"])
+        return int(max(json.loads(answer.content), key=lambda key: key["last_used_at"] or "")["id"])
 
     def files(self) -> Files:
         return {path.name: path.read_text() for path in sorted(self.files_folder.glob("*.*")) if path.is_file()}
