@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import requests
 from sandbox import API_KEY, Sandbox, running_sandbox
 from scenarios import PLAIN, Scenario
 
@@ -30,6 +29,7 @@ NAME = "deploy-{timestamp}"
 OTHER_KEY = "deploy-tools"
 SECRET = re.compile(r"\b[a-z0-9]{64}\b")
 SECONDS = 300
+Files = dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -67,6 +67,29 @@ class Run:
         return words | {line["host"] for line in failures if not line["run_once"]}
 
 
+@dataclass(frozen=True)
+class State:
+    """The hosts' files, and which secrets in them the service accepts, with the ids of their keys."""
+
+    files: Files
+    accepted: dict[str, int]
+    active: tuple[int, ...]
+    """The ids of the active keys that the role manages, oldest first."""
+
+    @property
+    def newest(self) -> int | None:
+        return self.active[-1] if self.active else None
+
+
+def secrets(files: Files) -> list[str]:
+    """The secrets of all hosts; a previous version in a vault is none, and neither is a checksum in a record."""
+    return [secret for name, text in files.items() if in_use(name) for secret in SECRET.findall(text)]
+
+
+def in_use(name: str) -> bool:
+    return name.endswith((".key", ".vault")) and not name.startswith(".")
+
+
 class Account:
     """An account whose states are stored and restored, so that each run starts from the same one."""
 
@@ -99,8 +122,8 @@ class Account:
             self._stored[state] = database.execute("SELECT * FROM api_keys").fetchall()
         shutil.copytree(self.files_folder, self.root / "stored" / state, symlinks=True)
 
-    def restore(self, state: str, tasks: bool) -> None:
-        """Restore a state, which is made by the role when it is needed first."""
+    def restore(self, state: str, tasks: bool = False) -> State:
+        """Restore a state, which is made by the role when it is needed first, and observe it."""
         name = state if state == "empty" else f"{state}, tasks" if tasks else state
         if name not in self._stored:
             self.restore("empty", tasks)
@@ -114,6 +137,13 @@ class Account:
         self.older_secret = self._older[name]
         shutil.rmtree(self.files_folder)
         shutil.copytree(self.root / "stored" / name, self.files_folder, symlinks=True)
+        return self.observe()
+
+    def observe(self) -> State:
+        files = self.files()
+        found = {secret: self.key_id(secret) for secret in set(secrets(files))}
+        accepted = {secret: key for secret, key in found.items() if key}
+        return State(files, accepted, tuple(key["id"] for key in self.keys()))
 
     def make(self, state: str, tasks: bool) -> None:
         """Rotate once; for the state unrevoked, twice, the second time without revocation."""
@@ -136,13 +166,12 @@ class Account:
 
     def key_id(self, secret: str) -> int | None:
         """The id of the key with this secret: the one used latest, if it is used to list the keys."""
-        headers = {"Authorization": f"Bearer {secret}"}
-        response = requests.get(f"{self.sandbox.base_url}/api_keys", headers=headers, timeout=10)
-        if response.status_code != 200:
+        answer = self.sandbox.application.call("GET", "/api/v2/api_keys", secret)
+        if answer.status != 200:
             return None
-        return int(max(response.json(), key=lambda key: key["last_used_at"] or "")["id"])
+        return int(max(json.loads(answer.content), key=lambda key: key["last_used_at"] or "")["id"])
 
-    def files(self) -> dict[str, str]:
+    def files(self) -> Files:
         return {path.name: path.read_text() for path in sorted(self.files_folder.glob("*.*")) if path.is_file()}
 
     # Runs.

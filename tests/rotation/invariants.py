@@ -5,46 +5,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-from account import HOSTS, SECRET, Account, Run
-
-Files = dict[str, str]
-
-
-@dataclass(frozen=True)
-class State:
-    """The hosts' files, and which secrets in them the service accepts, with the ids of their keys."""
-
-    files: Files
-    accepted: dict[str, int]
-    active: tuple[int, ...]
-    """The ids of the active keys that the role manages, oldest first."""
-
-    @property
-    def newest(self) -> int | None:
-        return self.active[-1] if self.active else None
-
-
-def observe(account: Account) -> State:
-    files = account.files()
-    found = {secret: account.key_id(secret) for secret in set(secrets(files))}
-    accepted = {secret: key for secret, key in found.items() if key}
-    return State(files, accepted, tuple(key["id"] for key in account.keys()))
-
-
-def secrets(files: Files) -> list[str]:
-    """The secrets of all hosts; a previous version in a vault is none, and neither is a checksum in a record."""
-    return [secret for name, text in files.items() if in_use(name) for secret in SECRET.findall(text)]
+from account import HOSTS, SECRET, Account, Files, Run, State, in_use, secrets
 
 
 def secret_files(files: Files) -> Files:
     return {name: text for name, text in files.items() if in_use(name)}
-
-
-def in_use(name: str) -> bool:
-    return name.endswith((".key", ".vault")) and not name.startswith(".")
 
 
 def host_of(name: str) -> str:
@@ -62,7 +30,7 @@ def violations(
 ) -> list[str]:
     """What a run broke; C(may_succeed) if the playbook itself handles the failure."""
     event = event or {"what": ""}
-    after = observe(account)
+    after = account.observe()
     found = lockouts(run, before, after, event)
 
     # In check mode a run says what it would do about such hosts, and succeeds.
@@ -156,7 +124,7 @@ def seen_after_edit(run: Run, host: str, before: State) -> bool:
 
 def unrepaired(account: Account, run: Run) -> list[str]:
     """What the undisturbed run after one with an event did not repair."""
-    state = observe(account)
+    state = account.observe()
     found = [] if run.status == 0 else [f"the next run ended with {run.status}"]
     # A key that no host ever had is not the newest one, but is named.
     used = tuple(key for key in state.active if key in state.accepted.values())

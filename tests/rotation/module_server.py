@@ -12,12 +12,10 @@ import importlib
 import json
 import os
 import select
-import signal
-import socket
+import socketserver
 import sys
 import tempfile
 import traceback
-from typing import Any, BinaryIO
 
 PRELOADED = (
     "ansible.module_utils.basic",
@@ -29,63 +27,46 @@ PRELOADED = (
 )
 
 
-def serve(path: str) -> None:
-    """Fork a process for each connection, until standard input is closed, at the latest by the end of the parent."""
-    for name in PRELOADED:
-        importlib.import_module(name)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(path)
-        listener.listen(16)
-        while listener in select.select([listener, sys.stdin], [], [])[0]:
-            connection, _address = listener.accept()
-            if os.fork() == 0:
-                try:
-                    respond(connection)
-                finally:
-                    os._exit(0)
-            connection.close()
+class ModuleServer(socketserver.ForkingMixIn, socketserver.UnixStreamServer):
+    """Forks a process for each connection."""
 
 
-def respond(connection: socket.socket) -> None:
-    """Run one module, and send its exit status, standard output and standard error."""
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    with connection, connection.makefile("rwb") as stream:
-        request = json.loads(stream.readline())
-        with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
-            child = os.fork()
-            if child == 0:
-                run(request, output, errors)
-            _child, status = os.waitpid(child, 0)
+class Module(socketserver.StreamRequestHandler):
+    """Runs one module as a Python interpreter would, and sends its exit status, standard output and standard error."""
+
+    def handle(self) -> None:
+        environment, script = json.loads(self.rfile.readline())
+        os.environ.clear()
+        os.environ.update(environment)
+        sys.argv = [""]
+        with open(os.devnull) as nothing, tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
+            for descriptor, file in enumerate((nothing, output, errors)):
+                os.dup2(file.fileno(), descriptor)
+            status = run(script)
             texts = []
-            for file in (output, errors):
+            for stream, file in ((sys.stdout, output), (sys.stderr, errors)):
+                stream.flush()
                 file.seek(0)
                 texts.append(file.read().decode("latin-1"))
-        stream.write(json.dumps([os.waitstatus_to_exitcode(status), *texts]).encode() + b"\n")
+        self.wfile.write(json.dumps([status, *texts]).encode() + b"\n")
 
 
-def run(request: dict[str, Any], output: BinaryIO, errors: BinaryIO) -> None:
-    """Run the script as a Python interpreter would, and end this process."""
-    status = 1
+def run(script: str) -> int:
     try:
-        with open(os.devnull) as nothing:
-            os.dup2(nothing.fileno(), 0)
-        os.dup2(output.fileno(), 1)
-        os.dup2(errors.fileno(), 2)
-        os.environ.clear()
-        os.environ.update(request["environment"])
-        sys.argv = [""]
-        exec(compile(request["script"], "<stdin>", "exec"), {"__name__": "__main__", "__builtins__": __builtins__})
-        status = 0
+        exec(compile(script, "<stdin>", "exec"), {"__name__": "__main__", "__builtins__": __builtins__})
     except SystemExit as exit:
-        status = exit.code if isinstance(exit.code, int) else int(exit.code is not None)
+        return exit.code if isinstance(exit.code, int) else int(exit.code is not None)
     except BaseException:
         traceback.print_exc()
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(status)
+        return 1
+    return 0
 
 
 if __name__ == "__main__":
-    serve(sys.argv[1])
+    for name in PRELOADED:
+        importlib.import_module(name)
+    # Until standard input is closed, at the latest by the end of the parent.
+    with ModuleServer(sys.argv[1], Module) as server:
+        while server in select.select([server, sys.stdin], [], [])[0]:
+            server.handle_request()
+            server.service_actions()

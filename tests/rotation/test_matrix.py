@@ -8,7 +8,7 @@ from typing import Any
 
 from account import Account
 from cells import Cell
-from invariants import observe, unrepaired, violations
+from invariants import unrepaired, violations
 from scenarios import SCENARIOS
 
 GARBAGE = "not-a-key"
@@ -16,8 +16,7 @@ GARBAGE = "not-a-key"
 
 def test_cell(cell: Cell, account: Account) -> None:
     [scenario] = [scenario for scenario in SCENARIOS if scenario.name == cell.scenario]
-    account.restore(scenario.start, cell.tasks)
-    before = observe(account)
+    before = account.restore(scenario.start, cell.tasks)
     event: dict[str, Any] = {"step": list(cell.step), "what": cell.event, "host": cell.host}
     if cell.event.startswith("edited"):
         contents = {"garbage": GARBAGE, "older secret": account.older_secret or GARBAGE, "empty": "", "removed": None}

@@ -1,6 +1,6 @@
 # Copyright (c) clouddb.control contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the role does with its variables, and when something fails: keys, files, results and messages."""
+"""What the role does with its variables, with other inventories and when something fails: keys, files, messages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from account import FOLDER, HOSTS, Account, Run
-from invariants import observe, secret_files, secrets
+from invariants import lockouts, secret_files, secrets, unrepaired, violations
 from scenarios import PLAIN, Scenario
 
 CHECK = Scenario("--check", arguments=("--check",))
@@ -61,18 +61,16 @@ def failed(run: Run, *messages: str) -> Run:
 
 @pytest.mark.parametrize(("state", "scenario"), [("empty", CHECK), ("rotated", CHECK_BY_PLAY)])
 def test_check_mode_changes_nothing(account: Account, state: str, scenario: Scenario) -> None:
-    account.restore(state, tasks=False)
-    before = observe(account)
+    before = account.restore(state)
 
     run = succeeded(account.run(scenario))
 
     assert run.result()["changed"] and run.result()["api_key"]["id"] is None
-    assert observe(account) == before
+    assert account.observe() == before
 
 
 def test_play_that_is_never_in_check_mode(account: Account) -> None:
-    account.restore("rotated", tasks=False)
-    [older] = ids(account)
+    [older] = account.restore("rotated").active
 
     run = succeeded(account.run(NO_CHECK_BY_PLAY))
 
@@ -81,8 +79,7 @@ def test_play_that_is_never_in_check_mode(account: Account) -> None:
 
 
 def test_interrupted_grace_period(account: Account) -> None:
-    account.restore("rotated", tasks=False)
-    [older] = ids(account)
+    [older] = account.restore("rotated").active
     pause = {"step": ["Wait until hosts use the new key", 1], "what": "killed"}
 
     account.run(event=pause, api_key_rotation_grace_period=60)
@@ -97,12 +94,11 @@ def test_interrupted_grace_period(account: Account) -> None:
 
 
 def test_lost_response_to_the_creation(account: Account) -> None:
-    account.restore("rotated", tasks=False)
-    before = observe(account)
+    before = account.restore("rotated")
     account.sandbox.fault("lost_answer", method="POST", path="/api_keys")
 
     failed(account.run(), "No new key was deployed", "got no usable response", "is new")
-    after = observe(account)
+    after = account.observe()
     run = succeeded(account.run(api_key_rotation_max_age="30d"))
 
     assert after.files == before.files
@@ -113,35 +109,33 @@ def test_lost_response_to_the_creation(account: Account) -> None:
 
 
 def test_failed_deployment_on_one_host(account: Account) -> None:
-    account.restore("rotated", tasks=True)
-    before = observe(account)
+    before = account.restore("rotated", tasks=True)
     tasks = [*account.variables(tasks=True)["api_key_rotation_deploy_tasks"], REJECT]
 
     run = account.run(PLAIN, "-vvv", tasks=True, api_key_rotation_deploy_tasks=tasks)
 
     failed(run, "web2: ", "'Reject the key on one host' failed", "was revoked")
-    after = observe(account)
+    after = account.observe()
     assert (after.active, after.accepted) == (before.active, before.accepted)
     assert secret_files(after.files) == secret_files(before.files)
 
 
 def test_grace_period_before_the_new_key_is_revoked(account: Account) -> None:
     """An application may have read it before it was rolled back."""
-    account.restore("rotated", tasks=True)
-    before = observe(account)
+    before = account.restore("rotated", tasks=True)
     tasks = [*account.variables(tasks=True)["api_key_rotation_deploy_tasks"], REJECT]
     pause = {"step": ["Wait until hosts use the previous key", 1], "what": "killed"}
 
     account.run(tasks=True, event=pause, api_key_rotation_deploy_tasks=tasks, api_key_rotation_grace_period=60)
 
-    after = observe(account)
+    after = account.observe()
     assert secret_files(after.files) == secret_files(before.files)
     assert after.active[:-1] == before.active
 
 
 def reloading(account: Account, play: dict[str, Any], **variables: Any) -> tuple[Run, list[str]]:
     """A run whose deployment and rollback tasks notify a handler, and the secrets that the applications use in the end."""
-    account.restore("rotated", tasks=False)
+    account.restore("rotated")
     [previous] = {(account.files_folder / f"{host}.key").read_text() for host in HOSTS}
     applications = [account.files_folder / f"{host}.application" for host in HOSTS]
     for application in applications:
@@ -247,27 +241,25 @@ def test_keys_that_a_vault_has_held_are_kept(account: Account, step: str, reject
 
 
 def test_extra_variable_instead_of_the_secret(account: Account) -> None:
-    account.restore("rotated", tasks=True)
-    before = observe(account)
+    before = account.restore("rotated", tasks=True)
 
     run = account.run(PLAIN, "--extra-vars", "api_key_rotation_key=not-a-key", tasks=True)
 
     failed(run, "api_key_rotation_key: set by the role for the task files.")
-    assert observe(account) == before
+    assert account.observe() == before
 
 
 def test_condition_that_excludes_the_first_host(account: Account) -> None:
-    account.restore("rotated", tasks=False)
-    before = observe(account)
+    before = account.restore("rotated")
 
     run = account.run(Scenario("when", role="import_role", task={"when": "inventory_hostname != 'web1'"}))
 
     failed(run, "web1 did not report in this run")
-    assert observe(account) == before
+    assert account.observe() == before
 
 
 def test_former_names_of_variables(account: Account) -> None:
-    account.restore("rotated", tasks=False)
+    account.restore("rotated")
     account.hosts = ("web1", "web2")
 
     failed(account.run(api_key_rotation_consumers=["web1", "web4"]), "web3 and web4 did not report")
@@ -295,10 +287,79 @@ def test_former_names_of_variables(account: Account) -> None:
     ],
 )
 def test_mistake_fails_before_anything_is_changed(account: Account, variables: dict[str, Any], problem: str) -> None:
-    account.restore("rotated", tasks=False)
-    before, others = observe(account), account.other_keys()
+    before, others = account.restore("rotated"), account.other_keys()
 
     failed(account.run(**{f"api_key_rotation_{name}": value for name, value in variables.items()}), problem)
 
-    assert (observe(account), account.other_keys()) == (before, others)
+    assert (account.observe(), account.other_keys()) == (before, others)
     assert stat.S_IMODE((account.files_folder / "web1.key").stat().st_mode) == 0o600
+
+
+# Other inventories, and other uses of the role
+
+
+def complete(account: Account) -> bool:
+    state = account.observe()
+    held = {state.accepted.get(state.files.get(f"{host}.key", "")) for host in account.hosts}
+    return len(state.active) == 1 and held == {state.newest}
+
+
+@pytest.mark.parametrize("state", ["empty", "rotated"])
+def test_two_plays_for_different_hosts(account: Account, state: str) -> None:
+    before = account.restore(state)
+    [play] = PLAIN.playbook(account.variables(tasks=False))
+
+    run = account.play([{**play, "hosts": "web1,web2"}, {**play, "hosts": "web3"}])
+
+    if state == "rotated":
+        assert violations(account, run, before) == [], run.end()
+    else:
+        # Each play has hosts, and therefore a key, of its own.
+        after = account.observe()
+        assert not lockouts(run, before, after, {"what": ""}), run.end()
+        assert run.status == 0 and set(secrets(after.files)) == set(after.accepted), run.end()
+        assert f"Key {after.active[0]} of this name remains valid, and no record" in run.messages(), run.end()
+    # The next undisturbed run completes the rotation.
+    repair = account.run(api_key_rotation_max_age="30d")
+    assert unrepaired(account, repair) == [], repair.end()
+
+
+def test_lists_of_hosts_that_are_known_do_not_travel(account: Account) -> None:
+    """Each host would return the names of all others. The role and the records agree on what the hosts of the play are."""
+    account.restore("empty")
+    account.hosts = ("web1", "Web2", "db1")
+    runs = [account.run(), account.run()]
+    account.hosts = ("web1", "Web2")
+    runs.append(account.run(api_key_rotation_max_age="30d"))
+
+    lists = [[line["host_lists"] for line in run.trace if "host_lists" in line] for run in runs]
+    assert [run.status for run in runs] == [0, 0, 0], "".join(run.end() for run in runs)
+    assert lists == [[], [], [['["Web2", "db1", "web1"]']] * 2]
+
+
+def test_role_twice_in_a_play(account: Account) -> None:
+    before = account.restore("rotated")
+    [play] = PLAIN.playbook(account.variables(tasks=False))
+
+    run = account.play([{**play, "tasks": play["tasks"] * 2}])
+
+    assert violations(account, run, before) == [], run.end()
+    assert run.status == 0 and complete(account), run.end()
+
+
+def test_two_keys_in_a_play(account: Account) -> None:
+    before = account.restore("rotated")
+    [play] = PLAIN.playbook(account.variables(tasks=False))
+    other = {
+        "api_key_rotation_name": "other-{timestamp}",
+        "api_key_rotation_dest": f"{account.files_folder}/{{{{ inventory_hostname }}}}_other.key",
+    }
+    [task] = play["tasks"]
+
+    run = account.play([{**play, "tasks": [{**task, "vars": other}, task]}])
+
+    assert run.status == 0 and complete(account), run.end()
+    [key] = [key for key in account.sandbox.api("GET", "/api_keys") if key["name"].startswith("other-")]
+    held = {account.key_id((account.files_folder / f"{host}_other.key").read_text()) for host in account.hosts}
+    assert held == {key["id"]}
+    assert before.newest not in account.observe().active

@@ -71,11 +71,10 @@ class Connection(LocalConnection):
     def run_module(self, cmd: str, script: bytes) -> tuple[int, bytes, bytes]:
         _shell, _option, line = shlex.split(cmd)
         assignments = dict(word.split("=", 1) for word in takewhile(re.compile(r"\w+=").match, shlex.split(line)))
-        request = {"environment": {**os.environ, **assignments}, "script": script.decode()}
         with socket.socket(socket.AF_UNIX) as client:
             client.connect(os.environ["ROTATION_MODULE_SERVER"])
             with client.makefile("rwb") as stream:
-                stream.write(json.dumps(request).encode() + b"\n")
+                stream.write(json.dumps([{**os.environ, **assignments}, script.decode()]).encode() + b"\n")
                 stream.flush()
                 status, output, errors = json.loads(stream.readline())
         return status, output.encode("latin-1"), errors.encode("latin-1")

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -17,13 +17,11 @@ from ansible_collections.clouddb.control.plugins.module_utils._http.response imp
 from ansible_collections.clouddb.control.plugins.module_utils._secrets import Masker
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EPOCH, FakeClock
 
-ADMIN_SECRET = "secret-of-the-administrator"
-# How a request can fail: it never arrives, the service rejects it without saying whether it acted, or its response is lost.
-FAULTS = ("refused", "error", "lost")
+ADMIN_SECRET = "secret-1"
 
 
 class SimulatedAccount:
-    """Active keys by id, each with its secret; every request takes a millisecond."""
+    """Active keys by id, each with its secret; every request takes a millisecond. The first key is that of the administrator."""
 
     def __init__(self) -> None:
         self.clock = FakeClock()
@@ -31,27 +29,19 @@ class SimulatedAccount:
         self.secrets: dict[int, str] = {}
         # The requests that were sent so far, each as its method, and the id for DELETE.
         self.sent: list[str] = []
-        # Called before each request; returns how it fails, None if it does not.
-        self.before_request: Callable[[], Any] | None = None
-        # How the service changes the names of keys.
-        self.stored_name: Callable[[str], str] = str
+        self.planned: Iterator[Any] = iter(())
         self._client = SimulatedClient(self)
-        self.create("administrator", ADMIN_SECRET)
+        self.create("administrator")
 
     def client(self, secret: str = ADMIN_SECRET) -> Client:
         return self._client.with_api_key(secret)
 
-    def create(self, name: str, secret: str | None = None) -> tuple[int, str]:
+    def create(self, name: str) -> tuple[int, str]:
         """The id and the secret of a new key."""
         key_id = len(self.secrets) + 1
-        self.secrets[key_id] = secret or f"secret-{key_id}"
-        self.keys[key_id] = {
-            "id": key_id,
-            "name": self.stored_name(name),
-            "created_at": self.now(),
-            "last_used_at": None,
-            "last_used_from_addr": "",
-        }
+        self.secrets[key_id] = f"secret-{key_id}"
+        unused = {"last_used_at": None, "last_used_from_addr": ""}
+        self.keys[key_id] = {"id": key_id, "name": name, "created_at": self.now(), **unused}
         return key_id, self.secrets[key_id]
 
     def add(self, name: str = "deploy", number: int = 1, seconds: float = 1.0, is_used: bool = False) -> list[int]:
@@ -67,13 +57,7 @@ class SimulatedAccount:
 
     def plan(self, *actions: Callable[[], Any] | str | None) -> None:
         """Let something happen before the next requests, or let them fail so; nothing for None. It may return how a request fails."""
-        remaining = iter(actions)
-
-        def before() -> Any:
-            action = next(remaining, None)
-            return action() if callable(action) else action
-
-        self.before_request = before
+        self.planned = iter(actions)
 
     @property
     def active(self) -> list[int]:
@@ -99,8 +83,8 @@ class SimulatedAccount:
 class SimulatedClient(Client):
     """A client of the account, without HTTP."""
 
-    def __init__(self, account: SimulatedAccount, secret: str = ADMIN_SECRET):
-        super().__init__(Connection("https://control.example.com/api/v2", secret), account.clock.clock)
+    def __init__(self, account: SimulatedAccount):
+        super().__init__(Connection("https://control.example.com/api/v2", ADMIN_SECRET), account.clock.clock)
         self.account = account
         self._service_ahead.append(timedelta(0))
 
@@ -109,20 +93,13 @@ class SimulatedClient(Client):
         client.connection, client.masker = self.connection._replace(api_key=api_key), Masker(api_key)
         return client
 
-    def request(
-        self,
-        method: str,
-        segments: Sequence[str | int],
-        query: Any = None,
-        body: Any = None,
-        *_others: Any,
-        **_more: Any,
-    ) -> Response:
+    def request(self, method: str, segments: Sequence[str | int], *_others: Any, **options: Any) -> Response:
         """The response. Raises Unauthorized, NotFound, and the error of a planned fault."""
         sent = Request(method, path_of(segments), "request"), 1
         assert segments[0] == "api_keys"
         self.account.sent.append(" ".join([method, *map(str, segments[1:])]))
-        fault = self.account.before_request() if self.account.before_request else None
+        planned = next(self.account.planned, None)
+        fault = planned() if callable(planned) else planned
         if fault == "refused":
             raise errors.Unreachable("not sent", *sent, may_have_acted=False, transient=True)
         if fault == "error":
@@ -132,7 +109,7 @@ class SimulatedClient(Client):
         if method == "GET":
             json = [dict(key) for key in self.account.keys.values()]
         elif method == "POST":
-            key_id, secret = self.account.create(body["key_name"])
+            key_id, secret = self.account.create(options["body"]["key_name"])
             json = {"id": key_id, "key": secret}
         elif key := self.account.keys.pop(int(segments[1]), None):
             json = {**key, "revoked": True}

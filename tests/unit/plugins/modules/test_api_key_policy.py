@@ -4,8 +4,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any, cast
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -14,19 +15,15 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError, InvalidOption
 from ansible_collections.clouddb.control.plugins.module_utils._http import errors
-from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._http.message import Request
 from ansible_collections.clouddb.control.plugins.module_utils._http.response import Response
 from ansible_collections.clouddb.control.plugins.module_utils._policy import revocation
 from ansible_collections.clouddb.control.plugins.module_utils._policy.policy import REVOCABLE_KINDS
 from ansible_collections.clouddb.control.plugins.modules import api_key_policy
+from ansible_collections.clouddb.control.tests.unit.support.api_key_task import ids
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EPOCH
 from ansible_collections.clouddb.control.tests.unit.support.module_main import defaults_of
-from ansible_collections.clouddb.control.tests.unit.support.simulated_account import (
-    ADMIN_SECRET,
-    SimulatedAccount,
-    SimulatedClient,
-)
+from ansible_collections.clouddb.control.tests.unit.support.simulated_account import SimulatedAccount, SimulatedClient
 
 DAY = 86_400
 ADMIN = 1
@@ -54,10 +51,6 @@ def account() -> SimulatedAccount:
 
 def outcomes(result: dict[str, Any]) -> dict[int, str]:
     return {each["key_id"]: each["outcome"] for each in result["findings"]}
-
-
-def ids(keys: list[dict[str, Any]]) -> list[int]:
-    return [key["id"] for key in keys]
 
 
 def reasons(result: dict[str, Any]) -> dict[int, str]:
@@ -106,7 +99,7 @@ def test_a_name_cannot_control_the_terminal(account: SimulatedAccount) -> None:
 def test_revokes_all_but_the_own_key(account: SimulatedAccount, own_key: str) -> None:
     """The own key has no allowed name, either. The service lists uses late."""
     options = {**REVOKE, "own_key": own_key}
-    account.use(ADMIN_SECRET)
+    account.use(account.secrets[ADMIN])
     account.clock.elapsed += DAY
     account.use = lambda secret: None  # type: ignore[method-assign]
     predicted = run(account, check_mode=True, **options)
@@ -275,18 +268,16 @@ class NotingClient(SimulatedClient):
     """Notes which key is revoked after which list, and when it was fetched."""
 
     def __init__(self, account: SimulatedAccount) -> None:
-        super().__init__(account, ADMIN_SECRET)
+        super().__init__(account)
         self.lists: list[tuple[dict[int, dict[str, Any]], float]] = []
         self.revoked: list[tuple[int, dict[int, dict[str, Any]], float]] = []
 
-    def get(self, *segments: str | int) -> Response:
-        response = super().get(*segments)
-        self.lists.append(({key["id"]: key for key in response.json}, self.account.clock.elapsed))
-        return response
-
-    def delete(self, *segments: str | int) -> Response:
-        response = super().delete(*segments)
-        self.revoked.append((int(segments[1]), *self.lists[-1]))
+    def request(self, method: str, segments: Sequence[str | int], *_others: Any, **options: Any) -> Response:
+        response = super().request(method, segments, **options)
+        if method == "GET":
+            self.lists.append(({key["id"]: key for key in response.json}, self.account.clock.elapsed))
+        else:
+            self.revoked.append((int(segments[1]), *self.lists[-1]))
         return response
 
 
@@ -309,9 +300,7 @@ class KeyPolicy(RuleBasedStateMachine):
 
     @rule(name=names, is_used=st.booleans())
     def create(self, name: str, is_used: bool) -> None:
-        _key_id, secret = self.account.create(name)
-        if is_used:
-            self.account.use(secret)
+        self.account.add(name, seconds=0, is_used=is_used)
 
     @rule(number=numbers)
     def use(self, number: int) -> None:
@@ -355,7 +344,7 @@ class KeyPolicy(RuleBasedStateMachine):
         params = {**options, "allowed": allowed, "action": "revoke", "own_key": "1"}
         reported: dict[str, Any] = {}
         try:
-            reported = api_key_policy.run(params, cast(Client, client), False)
+            reported = api_key_policy.run(params, client, False)
         except ClouddbError as error:
             reported = error.result
         self.account.plan()

@@ -384,13 +384,6 @@ def replace_target(target: Path, content: bytes, unsafe_writes: bool = False) ->
         temporary.replace_target(content, unsafe_writes)
 
 
-@pytest.fixture
-def target(tmp_path: Path) -> Path:
-    (tmp_path / "f").write_bytes(b"the old content")
-    (tmp_path / "f").chmod(0o640)
-    return tmp_path / "f"
-
-
 def test_new_file_is_private_and_complete(tmp_path: Path) -> None:
     new = tmp_path / "f"
     with atomic_file.temporary_file(str(new), ".p-") as temporary:
@@ -401,7 +394,7 @@ def test_new_file_is_private_and_complete(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("can_sync_directories", [True, False])
 def test_content_is_on_the_disk_before_the_file_is_replaced(
-    target: Path, monkeypatch: Patch, can_sync_directories: bool
+    key: Path, monkeypatch: Patch, can_sync_directories: bool
 ) -> None:
     steps: list[object] = []
 
@@ -413,29 +406,29 @@ def test_content_is_on_the_disk_before_the_file_is_replaced(
 
     monkeypatch.setattr(os, "fsync", watched_fsync)
     monkeypatch.setattr(os, "replace", lambda source, path: steps.append("rename") or os.rename(source, path))
-    replace_target(target, b"new")
+    replace_target(key, b"new")
     assert steps == [3, "rename", "directory"]
-    assert target.read_bytes() == b"new"
+    assert key.read_bytes() == b"new"
 
 
 @pytest.mark.parametrize(
     "names, is_copied", [(None, True), (["security.selinux"], True), ([atomic_file.ACCESS_LIST], False)]
 )
 def test_extended_attributes_that_cannot_be_copied(
-    target: Path, monkeypatch: Patch, names: list[str] | None, is_copied: bool
+    key: Path, monkeypatch: Patch, names: list[str] | None, is_copied: bool
 ) -> None:
     refuse = failing(errno.EPERM)
     monkeypatch.setattr(os, "listxattr", lambda *args, **kwargs: refuse() if names is None else names)
     monkeypatch.setattr(os, "getxattr", lambda *args, **kwargs: b"")
     monkeypatch.setattr(os, "setxattr", refuse)
-    with atomic_file.temporary_file(str(target.with_name("g")), ".p-") as temporary:
+    with atomic_file.temporary_file(str(key.with_name("g")), ".p-") as temporary:
         with nullcontext() if is_copied else pytest.raises(PermissionError):
-            atomic_file.copy_attributes(str(target), temporary.file.fileno())
+            atomic_file.copy_attributes(str(key), temporary.file.fileno())
         assert mode_of(temporary.path) == (0o640 if is_copied else 0o600)
 
 
-def test_short_writes_are_continued(target: Path) -> None:
-    with atomic_file.temporary_file(str(target), ".p-") as temporary:
+def test_short_writes_are_continued(key: Path) -> None:
+    with atomic_file.temporary_file(str(key), ".p-") as temporary:
 
         class OneByteAtATime:
             fileno = temporary.file.fileno
@@ -444,16 +437,16 @@ def test_short_writes_are_continued(target: Path) -> None:
                 return temporary.file.write(content[:1])
 
         temporary._replace(file=OneByteAtATime()).replace_target(b"content")  # type: ignore[arg-type]
-    assert target.read_bytes() == b"content"
+    assert key.read_bytes() == b"content"
 
 
 @pytest.mark.parametrize("unsafe_writes", [False, True])
 @pytest.mark.parametrize("step", ["fsync", "replace"])
-def test_failed_write_keeps_the_old_content(target: Path, monkeypatch: Patch, step: str, unsafe_writes: bool) -> None:
+def test_failed_write_keeps_the_old_content(key: Path, monkeypatch: Patch, step: str, unsafe_writes: bool) -> None:
     monkeypatch.setattr(os, step, no_space)
     with pytest.raises(OSError, match="No space left"):
-        replace_target(target, b"new", unsafe_writes)
-    assert (target.read_bytes(), os.listdir(target.parent)) == (b"the old content", ["f"])
+        replace_target(key, b"new", unsafe_writes)
+    assert (key.read_bytes(), os.listdir(key.parent)) == (b"secret\n", ["key"])
 
 
 def test_temporary_file_that_cannot_be_removed_is_emptied(tmp_path: Path, monkeypatch: Patch) -> None:
@@ -484,33 +477,33 @@ def reported(request: pytest.FixtureRequest, monkeypatch: Patch) -> None:
 
 @pytest.mark.usefixtures("reported")
 @pytest.mark.parametrize("unsafe_writes", [False, True])
-def test_the_inode_says_whether_the_file_was_replaced(target: Path, monkeypatch: Patch, unsafe_writes: bool) -> None:
+def test_the_inode_says_whether_the_file_was_replaced(key: Path, monkeypatch: Patch, unsafe_writes: bool) -> None:
     synced: list[bool] = []
     monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append(stat.S_ISDIR(os.fstat(descriptor).st_mode)))
-    replace_target(target, b"new", unsafe_writes)
-    assert (target.read_bytes(), synced, os.listdir(target.parent)) == (b"new", [False, True], ["f"])
+    replace_target(key, b"new", unsafe_writes)
+    assert (key.read_bytes(), synced, os.listdir(key.parent)) == (b"new", [False, True], ["key"])
 
 
 @pytest.mark.usefixtures("reported")
-def test_a_file_that_may_have_been_replaced_is_not_emptied(target: Path, monkeypatch: Patch) -> None:
-    with atomic_file.temporary_file(str(target), ".p-") as temporary:
+def test_a_file_that_may_have_been_replaced_is_not_emptied(key: Path, monkeypatch: Patch) -> None:
+    with atomic_file.temporary_file(str(key), ".p-") as temporary:
         with monkeypatch.context() as patch, pytest.raises(OSError, match="Input/output error"):
             patch.setattr(os, "lstat", failing(errno.EIO))
             temporary.replace_target(b"new")
-    assert target.read_bytes() == b"new"
+    assert key.read_bytes() == b"new"
 
 
-def test_a_mounted_file_is_overwritten_only_with_unsafe_writes(target: Path, monkeypatch: Patch) -> None:
+def test_a_mounted_file_is_overwritten_only_with_unsafe_writes(key: Path, monkeypatch: Patch) -> None:
     """A process that is killed at any moment leaves the old secret or the new one, and no part of one."""
     monkeypatch.setattr(os, "replace", failing(errno.EBUSY))
     with pytest.raises(OSError, match="busy"):
-        replace_target(target, b"new")
+        replace_target(key, b"new")
     seen: list[bytes] = []
-    monkeypatch.setattr(os, "fsync", lambda descriptor: seen.append(target.read_bytes()))
-    replace_target(target, b"new", unsafe_writes=True)
-    assert [content.strip() for content in seen[:2]] == [b"the old content", b"new"]
+    monkeypatch.setattr(os, "fsync", lambda descriptor: seen.append(key.read_bytes()))
+    replace_target(key, b"new", unsafe_writes=True)
+    assert [content.strip() for content in seen[:2]] == [b"secret", b"new"]
     # The mode is that of the temporary file.
-    assert (target.read_bytes(), mode_of(target), os.listdir(target.parent)) == (b"new", 0o600, ["f"])
+    assert (key.read_bytes(), mode_of(key), os.listdir(key.parent)) == (b"new", 0o600, ["key"])
 
 
 def test_only_temporary_files_with_the_prefix_are_removed(tmp_path: Path) -> None:

@@ -178,8 +178,11 @@ def test_a_file_with_several_hard_links_is_refused_at_the_inspection(rotated: De
     assert rotated.secret == rotated.old.secret
 
 
-def test_does_not_confirm_what_the_file_does_not_hold(host: Deployment) -> None:
+def test_confirms_only_a_valid_key_that_the_file_holds(host: Deployment) -> None:
     key = host.deploy_new()
+    del host.account.keys[key.id]
+    with pytest.raises(ClouddbError, match=f"The service does not accept the new key {key.id} from web1"):
+        host.confirm(key)
     host.path.write_text("edited-by-hand", encoding="utf-8")
     with pytest.raises(ClouddbError, match=f"web1 no longer holds the new key {key.id}"):
         host.confirm(key)
@@ -201,8 +204,11 @@ def test_rollback_restores_file_and_record(rotated: Deployment) -> None:
     assert confirmation.return_sha256 is None
 
 
-def test_rollback_keeps_the_new_key_if_the_previous_one_is_revoked(rotated: Deployment) -> None:
+def test_rollback_keeps_the_new_key_unless_the_previous_one_is_valid(rotated: Deployment) -> None:
     new = rotated.deploy_new()
+    for previous in (rotated.create().secret, None):
+        assert deployment.roll_back(rotated.client, rotated.host, new, previous)[0] is False
+        assert rotated.secret == new.secret
     del rotated.account.keys[rotated.old.id]
     is_restored, found = rotated.roll_back(new)
     assert (is_restored, rotated.secret) == (False, new.secret)
@@ -413,20 +419,6 @@ def test_record_of_a_rollback_to_a_secret_that_is_not_known(rotated: Deployment)
     record = record_of(later)
     expected = {"key_id": new.id, "state": "deploying", "previous": None, "rolled_back": new.id}
     assert {name: record[name] for name in expected} == expected
-
-
-def test_another_secret_is_not_restored(rotated: Deployment) -> None:
-    new = rotated.deploy_new()
-    for previous in (rotated.create().secret, None):
-        assert deployment.roll_back(rotated.client, rotated.host, new, previous)[0] is False
-        assert rotated.secret == new.secret
-
-
-def test_key_that_is_revoked_before_it_is_confirmed(host: Deployment) -> None:
-    key = host.deploy_new()
-    del host.account.keys[key.id]
-    with pytest.raises(ClouddbError, match=f"The service does not accept the new key {key.id} from web1"):
-        host.confirm(key)
 
 
 def test_record_without_a_file(host: Deployment) -> None:
