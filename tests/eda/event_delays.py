@@ -18,12 +18,7 @@ from typing import Any, NamedTuple
 sys.path.insert(0, str(Path(__file__).resolve().parents[5]))
 
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.schedule import BUSY_SECONDS
-from ansible_collections.clouddb.control.tests.unit.support.simulated_operations import (
-    EventList,
-    SimulatedOperation,
-    SimulatedOperations,
-    follow,
-)
+from ansible_collections.clouddb.control.tests.unit.support.simulated_operations import Account
 
 PROJECTS = (10, 100, 500, 1000, 5000)
 SHARE_OF_BUSY_PROJECTS = 0.01
@@ -50,27 +45,25 @@ def measure_account(number: int, has_hints: bool) -> str:
     """The delays in an account with this number of projects."""
     warm_up = 300 + number / 2
     end = warm_up + SECONDS
-    requests: list[float] = []
-    account = SimulatedOperations(lambda path: requests.append(account.clock.elapsed), has_hints)
+    account = Account(has_hints=has_hints)
     changes = list(_workload(account, number, end))
-    events = EventList(account.clock)
     # Until each project has been polled once more.
-    follow(account, end + 600 + number / 2, events, page_size=400)
-    busy, other = _delays(changes, events, warm_up)
-    per_minute = sum(warm_up <= moment < end for moment in requests) / SECONDS * 60
+    account.run_source(end + 600 + number / 2, page_size=400)
+    busy, other = _delays(changes, account.emitted, warm_up)
+    per_minute = sum(warm_up <= moment < end for moment, _path in account.sent) / SECONDS * 60
     return (
         f"{number} projects, {'with' if has_hints else 'without'} hints: {per_minute:.0f} requests per minute, median and maximum "
         f"of busy projects {median(busy):.0f} s, {max(busy):.0f} s, of others {median(other):.0f} s, {max(other):.0f} s"
     )
 
 
-def _workload(account: SimulatedOperations, number: int, seconds: float) -> Iterator[Change]:
+def _workload(account: Account, number: int, seconds: float) -> Iterator[Change]:
     """Add projects with their operations of all the time; the changes."""
     chance = random.Random(1)
     projects = [f"project-{each}" for each in range(number)]
     for project in projects:
         account.add_project(project)
-        account.add_operation(project, SimulatedOperation(f"{project}-0", "create_timeline", [(-3600.0, "finished")]))
+        account.add(project, f"{project}-0", (-3600.0, "finished"))
     chance.shuffle(projects)
     busy = projects[: max(1, int(number * SHARE_OF_BUSY_PROJECTS))]
     for project in busy:
@@ -90,19 +83,21 @@ def _workload(account: SimulatedOperations, number: int, seconds: float) -> Iter
         start += chance.expovariate(max(number / SECONDS_BETWEEN_BURSTS, 1 / MAX_SECONDS_BETWEEN_BURSTS))
 
 
-def _operation(account: SimulatedOperations, project: str, start: float, chance: random.Random) -> Any:
+def _operation(account: Account, project: str, start: float, chance: random.Random) -> Any:
     """Add an operation of up to 40 seconds; yield its changes and return its end."""
     end = start + chance.uniform(2, 40)
     last = "failed" if chance.random() < 0.1 else "finished"
     statuses = [(start, "scheduling"), (start + chance.uniform(0.5, 1.9), "running"), (end, last)]
     operation_id = f"{project}-{len(account.operations[project])}"
-    account.add_operation(project, SimulatedOperation(operation_id, "create_branch", statuses))
+    account.add(project, operation_id, *statuses)
     for moment, _status in statuses:
         yield Change(project, operation_id, moment)
     return end
 
 
-def _delays(changes: Sequence[Change], events: EventList, warm_up: float) -> tuple[list[float], list[float]]:
+def _delays(
+    changes: Sequence[Change], events: list[tuple[float, dict[str, Any]]], warm_up: float
+) -> tuple[list[float], list[float]]:
     """The seconds from changes to their events: of busy projects, and of others. Fails if a change has no event.
 
     A project is busy if one of its operations has changed in the BUSY_SECONDS before the change, and its event was emitted. Of others,
