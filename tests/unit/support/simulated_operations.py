@@ -206,9 +206,6 @@ class Account:
         path = LIST if name == LIST else f"{LIST}/{name}/operations"
         return [moment for moment, sent in self.sent if sent == path]
 
-    def seconds(self, name: str) -> list[int]:
-        return list(map(round, self.moments(name)))
-
     def polled(self) -> list[str]:
         """The projects in the order in which they were polled."""
         return [path.split("/")[2] for _moment, path in self.sent if path.endswith("/operations")]

@@ -39,6 +39,7 @@ SEED = [
     {"id": "p-2", "name": "shop", "region_id": "aws-us-east-2"},
     {"id": "p-3", "name": "blog {{ 1 + 1 }}", "region_id": "aws-us-east-2"},
 ]
+ORGANIZATION = "org-sandbox-12345678"
 VAULT = [("default", vault.VaultSecret(b"password"))]
 if hasattr(vault, "VaultSecretsContext"):  # ansible-core 2.19 and later
     vault.VaultSecretsContext.initialize(vault.VaultSecretsContext(VAULT))
@@ -118,21 +119,14 @@ def test_projects_are_hosts_with_their_fields(tmp_path: Path, sandbox: Sandbox) 
 
 
 def test_constructed_groups_and_variables(tmp_path: Path, sandbox: Sandbox) -> None:
-    inventory = parse(
-        tmp_path,
-        sandbox,
-        hostnames=["id"],
-        strict=True,
-        keyed_groups=[
-            {"key": "clouddb_region_id", "prefix": "region"},
-            {"key": "clouddb_pg_version", "prefix": "pg"},
-            {"key": "clouddb_pg_version < 1", "prefix": "is_old"},
-            {"key": "none", "prefix": "null", "default_value": "default"},
-        ],
-        groups={"shops": "clouddb_name == 'shop'"},
-        compose={"ansible_host": "clouddb_proxy_host"},
-    )
-
+    keyed_groups = [
+        {"key": "clouddb_region_id", "prefix": "region"},
+        {"key": "clouddb_pg_version", "prefix": "pg"},
+        {"key": "clouddb_pg_version < 1", "prefix": "is_old"},
+        {"key": "none", "prefix": "null", "default_value": "default"},
+    ]
+    others = {"groups": {"shops": "clouddb_name == 'shop'"}, "compose": {"ansible_host": "clouddb_proxy_host"}}
+    inventory = parse(tmp_path, sandbox, hostnames=["id"], strict=True, keyed_groups=keyed_groups, **others)
     assert names(inventory, "region_aws_us_east_2") == ["p-2", "p-3"]
     assert names(inventory, "shops") == ["p-1", "p-2"]
     version = inventory.hosts["p-1"].vars["clouddb_pg_version"]
@@ -183,14 +177,8 @@ def test_a_project_that_was_deleted_before_its_operations_were_listed_is_named(
 
 
 def test_vaulted_values(tmp_path: Path, sandbox: Sandbox) -> None:
-    texts = {
-        "api_key": sandbox.api_key,
-        "base_url": sandbox.base_url,
-        "ca_path": requests.certs.where(),
-        "page_size": "2",
-        "api_timeout": "20",
-        "hostvars_prefix": "pg_",
-    }
+    texts = {"api_key": sandbox.api_key, "base_url": sandbox.base_url, "ca_path": requests.certs.where()}
+    texts |= {"page_size": "2", "api_timeout": "20", "hostvars_prefix": "pg_"}
     vaulted = {option: Vaulted(text) for option, text in texts.items()}
     selection = {"filters": {"name": Vaulted("shop")}, "query": {"search": [Vaulted("sho")]}}
     inventory = parse(tmp_path, sandbox, **vaulted, **selection, hostnames=[Vaulted("id")])
@@ -208,12 +196,9 @@ def test_cache_saves_requests_and_contains_no_key(tmp_path: Path, sandbox: Sandb
 
     asked, hosts = run()
     assert (asked, run()) == (True, (False, hosts))
-    assert run(filters={"name": "shop"}, query={"search": "s", "org_id": "org-sandbox-12345678"})[0], (
-        "other options have another entry"
-    )
-    assert not run(filters={"name": "shop"}, query={"org_id": "org-sandbox-12345678", "search": "s"})[0], (
-        "their order does not matter"
-    )
+    shops = {"filters": {"name": "shop"}}
+    assert run(**shops, query={"search": "s", "org_id": ORGANIZATION})[0], "other options have another entry"
+    assert not run(**shops, query={"org_id": ORGANIZATION, "search": "s"})[0], "their order does not matter"
     assert run(use_cache=False)[0], "a refresh fetches again"
     for file in (tmp_path / "cache").iterdir():
         assert sandbox.api_key not in file.name + file.read_text()
@@ -223,9 +208,9 @@ def test_the_organization_is_an_option_or_a_variable_of_the_environment(
     tmp_path: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sandbox.fault("require_org_id", times=None)
-    with pytest.raises(AnsibleParserError, match="Set org_id or CLOUDDB_ORG_ID to one of: org-sandbox-12345678"):
+    with pytest.raises(AnsibleParserError, match=f"Set org_id or CLOUDDB_ORG_ID to one of: {ORGANIZATION}"):
         parse(tmp_path, sandbox)
-    assert len(parse(tmp_path, sandbox, org_id="org-sandbox-12345678").hosts) == len(SEED)
+    assert len(parse(tmp_path, sandbox, org_id=ORGANIZATION).hosts) == len(SEED)
     monkeypatch.setenv("CLOUDDB_ORG_ID", "org-2")
     with pytest.raises(AnsibleParserError, match=r"no organization org-2 \(CLOUDDB_ORG_ID\)"):
         parse(tmp_path, sandbox)
@@ -251,24 +236,19 @@ def test_each_key_has_its_own_cache_entry(tmp_path: Path) -> None:
         ({"query": {"since": date(2026, 1, 1)}}, "query:"),
         ({"page_size": 0}, "page_size:"),
         ({"workers": 0}, "workers:"),
+        # Ansible converts all other values to false, which would turn off the validation of certificates.
+        *(({"validate_certs": value}, "validate_certs: ") for value in ("ture", "{{ true }}", "", 2, ["yes"])),
     ],
 )
 def test_errors_are_parser_errors(tmp_path: Path, sandbox: Sandbox, options: dict[str, Any], named: str) -> None:
     with pytest.raises(AnsibleParserError, match=f"^{named}"):
         parse(tmp_path, sandbox, **options)
+    assert sandbox.sent() == ["GET /projects"] * named.startswith("GET")
 
 
 def test_extra_variables_can_be_used(tmp_path: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ansible.plugins.inventory.load_extra_vars", lambda loader: {"secret": sandbox.api_key})
     assert parse(tmp_path, sandbox, api_key="{{ secret }}").groups["clouddb_projects"].get_hosts()
-
-
-@pytest.mark.parametrize("value", ["ture", "{{ true }}", "", 2, ["yes"]])
-def test_validate_certs_is_a_boolean(tmp_path: Path, sandbox: Sandbox, value: Any) -> None:
-    """Ansible converts all other values to false, which would turn off the validation of certificates."""
-    with pytest.raises(AnsibleParserError, match="^validate_certs: "):
-        parse(tmp_path, sandbox, validate_certs=value)
-    assert sandbox.sent() == []
 
 
 def test_missing_library_is_named(tmp_path: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,17 +38,14 @@ def test_deleted_project_is_followed_until_its_operations_have_ended(account: Ac
 @pytest.mark.parametrize("moment", [40, 90])
 def test_single_404_does_not_forget_a_listed_project(account: Account, moment: float) -> None:
     account.start("p1", 20)
-    failed: list[float] = []
 
-    def error(now: float, path: str) -> int | None:
-        if path != "/projects/p1/operations" or now < moment or failed:
-            return None
-        failed.append(now)
-        return 404
+    def fault(_moment: float, path: str) -> int | None:
+        is_first = sum(polled_at >= moment for polled_at in account.moments("p1")) == 1
+        return 404 if path == "/projects/p1/operations" and is_first else None
 
-    account.fault = error
+    account.fault = fault
     events = account.follow(600)
-    assert failed
+    assert max(account.moments("p1")) >= moment
     assert events[-1] == "p1-20 finished"
     assert len(events) == len(set(events))
 
@@ -103,18 +100,14 @@ def test_projects_in_the_state_are_followed_before_they_are_listed(account: Acco
 def test_restart_before_the_first_list_loses_nothing(
     account: Account, tmp_path: Path, backfill: int, clock_ahead: timedelta
 ) -> None:
-    args: dict[str, Any] = {
-        "state_file": str(tmp_path / "state.json"),
-        "backfill": backfill,
-        "clock_ahead": clock_ahead,
-    }
+    args: dict[str, Any] = {"state_file": str(tmp_path / "state.json"), "clock_ahead": clock_ahead}
     account.start("p0", -1000)
     account.start("p2", -1)
     account.start("p1", 5)
     account.fault = lambda moment, path: 503 if moment < 120 else None
-    assert account.follow(10, **args) == []
+    assert account.follow(10, backfill=backfill, **args) == []
     account.clock.elapsed += 100
-    events = account.follow(100, **{**args, "backfill": 0})
+    events = account.follow(100, **args)
     assert {event[:2] for event in events} == ({"p0", "p1", "p2"} if backfill else {"p1"})
 
 
