@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
-from functools import partial
+from functools import cache, partial
 from typing import Any, NamedTuple
 from unittest import mock
 
@@ -158,6 +158,7 @@ class Account:
         return [each for each in project_ids if each not in hidden]
 
     @staticmethod
+    @cache
     def timestamp(moment: float) -> str:
         return (EPOCH + timedelta(seconds=moment)).isoformat()
 
