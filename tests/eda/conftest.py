@@ -97,17 +97,9 @@ def start(tmp_path: Path, sandbox: Sandbox) -> Iterator[Callable[..., Rulebook]]
             (tmp_path / "rulebook.yml").write_text(json.dumps(rulebook))
             name = "rulebook.yml"
         (tmp_path / "vars.yml").write_text(json.dumps({"ready": True, **variables}))
-        command = [
-            python,
-            str(tmp_path / "venv" / "bin" / "ansible-rulebook"),
-            "--rulebook",
-            name,
-            "--inventory",
-            "hosts.json",
-            "--vars",
-            "vars.yml",
-        ]
-        running.append(Rulebook(command, tmp_path, env, tmp_path / f"log{len(running)}"))
+        program = str(tmp_path / "venv" / "bin" / "ansible-rulebook")
+        options = ["--rulebook", name, "--inventory", "hosts.json", "--vars", "vars.yml"]
+        running.append(Rulebook([python, program, *options], tmp_path, env, tmp_path / f"log{len(running)}"))
         return running[-1]
 
     yield run

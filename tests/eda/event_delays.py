@@ -10,20 +10,13 @@ from __future__ import annotations
 import random
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import median
-from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[5]))
 
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.schedule import BUSY_SECONDS
-from ansible_collections.clouddb.control.tests.unit.support.simulated_operations import (
-    EventList,
-    SimulatedOperation,
-    SimulatedOperations,
-    follow,
-)
+from ansible_collections.clouddb.control.tests.unit.support.simulated_operations import Account
 
 PROJECTS = (10, 100, 500, 1000, 5000)
 SHARE_OF_BUSY_PROJECTS = 0.01
@@ -38,45 +31,35 @@ SECONDS_BEFORE_NEXT_BURST = 900
 SECONDS = 3600
 
 
-class Change(NamedTuple):
-    """A new status of an operation."""
-
-    project: str
-    operation: str
-    moment: float
-
-
 def measure_account(number: int, has_hints: bool) -> str:
     """The delays in an account with this number of projects."""
     warm_up = 300 + number / 2
     end = warm_up + SECONDS
-    requests: list[float] = []
-    account = SimulatedOperations(lambda path: requests.append(account.clock.elapsed), has_hints)
-    changes = list(_workload(account, number, end))
-    events = EventList(account.clock)
+    account = Account(has_hints=has_hints)
+    _add_workload(account, number, end)
     # Until each project has been polled once more.
-    follow(account, end + 600 + number / 2, events, page_size=400)
-    busy, other = _delays(changes, events, warm_up)
-    per_minute = sum(warm_up <= moment < end for moment in requests) / SECONDS * 60
+    account.run_source(end + 600 + number / 2, page_size=400)
+    busy, other = _delays(account, warm_up)
+    per_minute = sum(warm_up <= moment < end for moment, _path in account.sent) / SECONDS * 60
     return (
         f"{number} projects, {'with' if has_hints else 'without'} hints: {per_minute:.0f} requests per minute, median and maximum "
         f"of busy projects {median(busy):.0f} s, {max(busy):.0f} s, of others {median(other):.0f} s, {max(other):.0f} s"
     )
 
 
-def _workload(account: SimulatedOperations, number: int, seconds: float) -> Iterator[Change]:
-    """Add projects with their operations of all the time; the changes."""
+def _add_workload(account: Account, number: int, seconds: float) -> None:
+    """Add projects with their operations of all the time."""
     chance = random.Random(1)
     projects = [f"project-{each}" for each in range(number)]
     for project in projects:
         account.add_project(project)
-        account.add_operation(project, SimulatedOperation(f"{project}-0", "create_timeline", [(-3600.0, "finished")]))
+        account.add(project, f"{project}-0", (-3600.0, "finished"))
     chance.shuffle(projects)
     busy = projects[: max(1, int(number * SHARE_OF_BUSY_PROJECTS))]
     for project in busy:
         start = chance.uniform(0, 30)
         while start < seconds:
-            start = yield from _operation(account, project, start, chance)
+            start = _add_operation(account, project, start, chance)
             start += chance.expovariate(1 / SECONDS_BETWEEN_OPERATIONS)
     free_at = dict.fromkeys(projects[len(busy) :], 0.0)
     start = 0.0
@@ -85,38 +68,42 @@ def _workload(account: SimulatedOperations, number: int, seconds: float) -> Iter
         if free_at[project] <= start:
             end = start
             for _operation_of_burst in range(chance.randint(1, 3)):
-                end = yield from _operation(account, project, end + chance.uniform(0, 2), chance)
+                end = _add_operation(account, project, end + chance.uniform(0, 2), chance)
             free_at[project] = end + SECONDS_BEFORE_NEXT_BURST
         start += chance.expovariate(max(number / SECONDS_BETWEEN_BURSTS, 1 / MAX_SECONDS_BETWEEN_BURSTS))
 
 
-def _operation(account: SimulatedOperations, project: str, start: float, chance: random.Random) -> Any:
-    """Add an operation of up to 40 seconds; yield its changes and return its end."""
+def _add_operation(account: Account, project: str, start: float, chance: random.Random) -> float:
+    """Add an operation of up to 40 seconds; its end."""
     end = start + chance.uniform(2, 40)
     last = "failed" if chance.random() < 0.1 else "finished"
     statuses = [(start, "scheduling"), (start + chance.uniform(0.5, 1.9), "running"), (end, last)]
     operation_id = f"{project}-{len(account.operations[project])}"
-    account.add_operation(project, SimulatedOperation(operation_id, "create_branch", statuses))
-    for moment, _status in statuses:
-        yield Change(project, operation_id, moment)
+    account.add(project, operation_id, *statuses)
     return end
 
 
-def _delays(changes: Sequence[Change], events: EventList, warm_up: float) -> tuple[list[float], list[float]]:
+def _delays(account: Account, warm_up: float) -> tuple[list[float], list[float]]:
     """The seconds from changes to their events: of busy projects, and of others. Fails if a change has no event.
 
     A project is busy if one of its operations has changed in the BUSY_SECONDS before the change, and its event was emitted. Of others,
     the first change counts. A change that a later one of the same operation overtook has the delay of that one's event.
     """
     emitted: dict[str, list[float]] = defaultdict(list)
-    for moment, event in events:
+    for moment, event in account.emitted:
         emitted[event["clouddb"]["operation"]["id"]].append(moment)
     busy: list[float] = []
     other: list[float] = []
     # The changes of a project, each with the moment of its event, and until when its first change is unnoticed.
     noticed: dict[str, list[tuple[float, float]]] = defaultdict(list)
     unnoticed_until: dict[str, float] = {}
-    for project, operation, moment in sorted(changes, key=lambda change: change.moment):
+    changes = [
+        (moment, project, operation.id)
+        for project, operations in account.operations.items()
+        for operation in operations[1:]
+        for moment, _status in operation.statuses
+    ]
+    for moment, project, operation in sorted(changes):
         at = next((each for each in emitted[operation] if each >= moment), None)
         if at is None:
             raise RuntimeError(f"The change of {operation} at {moment} caused no event.")

@@ -20,16 +20,9 @@ Start = Callable[..., Rulebook]
 def printing(**args: Any) -> list[dict[str, Any]]:
     """A rulebook that prints every event."""
     message = "EVENT {{ event.clouddb.operation.id }} {{ event.clouddb.previous_status }} {{ event.clouddb.operation.status }}"
-    return [
-        {
-            "name": "Print",
-            "hosts": "localhost",
-            "sources": [
-                {"name": "operations", "clouddb.control.operations": {"interval": 0.5, "max_interval": 1, **args}}
-            ],
-            "rules": [{"name": "All", "condition": "event.clouddb is defined", "action": {"debug": {"msg": message}}}],
-        }
-    ]
+    source = {"name": "operations", "clouddb.control.operations": {"interval": 0.5, "max_interval": 1, **args}}
+    rule = {"name": "All", "condition": "event.clouddb is defined", "action": {"debug": {"msg": message}}}
+    return [{"name": "Print", "hosts": "localhost", "sources": [source], "rules": [rule]}]
 
 
 def branch(sandbox: Sandbox, name: str, *timeline: tuple[float, str]) -> str:
@@ -69,9 +62,10 @@ def test_texts_of_the_service_are_never_rendered(sandbox: Sandbox, start: Start,
     show = {"ansible.builtin.debug": {"msg": "SHOWN {{ text }} {{ ansible_eda }}"}}
     play.write_text(json.dumps([{"hosts": "localhost", "gather_facts": False, "tasks": [show]}]))
     rulebook = printing()
-    rulebook[0]["rules"][0]["condition"] = 'event.clouddb.operation.status == "failed"'
-    rulebook[0]["rules"][0]["actions"] = [
-        rulebook[0]["rules"][0].pop("action"),
+    [rule] = rulebook[0]["rules"]
+    rule["condition"] = 'event.clouddb.operation.status == "failed"'
+    rule["actions"] = [
+        rule.pop("action"),
         {"debug": {"msg": "DEBUG {{ event.clouddb.operation.error }}"}},
         {"run_playbook": {"name": str(play), "extra_vars": {"text": "{{ event.clouddb.operation.error }}"}}},
     ]
@@ -119,15 +113,9 @@ def test_restart_neither_misses_nor_repeats_events(
     second.wait_for(lambda: later in second.output)
     second.end()
 
-    events = [*first.events(), *second.events()]
-    new = [*ended, *meanwhile, later]
-    assert sorted(events) == sorted(
-        [
-            *((name, "None", "finished") for name in new),
-            (unfinished, "None", "running"),
-            (unfinished, "running", "failed"),
-        ]
-    )
+    expected = [(name, "None", "finished") for name in (*ended, *meanwhile, later)]
+    expected += [(unfinished, "None", "running"), (unfinished, "running", "failed")]
+    assert sorted([*first.events(), *second.events()]) == sorted(expected)
 
 
 def test_refused_key_fails(start: Start, sandbox: Sandbox) -> None:

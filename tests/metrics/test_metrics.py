@@ -16,7 +16,6 @@ from typing import Any
 
 import pytest
 import yaml
-from prometheus_client.parser import text_string_to_metric_families
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "unit" / "support"))
@@ -25,6 +24,10 @@ from account_report import run_program, run_role  # noqa: E402
 from sandbox import running_sandbox  # noqa: E402
 
 RULES = ROOT / "extensions" / "prometheus" / "clouddb.rules.yml"
+[GROUP] = yaml.safe_load(RULES.read_text(encoding="utf-8"))["groups"]
+DESCRIPTIONS = {rule["alert"]: rule["annotations"]["description"] for rule in GROUP["rules"]}
+# As texts, because a series such as 0x3 would be a number.
+ALERTS = yaml.load(Path(__file__).with_name("alerts.yml").read_text(encoding="utf-8"), yaml.BaseLoader)
 DASHBOARD = ROOT / "extensions" / "grafana" / "clouddb.json"
 SUCCESS = re.compile(
     r"^clouddb_account_report_last_success_timestamp_seconds\{account=\"production\"\} (\S+)$", re.MULTILINE
@@ -84,6 +87,11 @@ def promtool(tmp_path: Path) -> Promtool:
     return run
 
 
+def run_tests(promtool: Promtool, folder: Path, test: dict[str, Any], **files: list[str]) -> None:
+    (folder / "test.yml").write_text(json.dumps({"evaluation_interval": test["interval"], "tests": [test], **files}))
+    assert "SUCCESS" in promtool("test", "rules", "test.yml")
+
+
 def time_of_success(text: str) -> float:
     [value] = SUCCESS.findall(text)
     return float(value)
@@ -126,24 +134,25 @@ def test_requests_for_a_thousand_projects(tmp_path: Path) -> None:
 
 
 def test_rules(promtool: Promtool) -> None:
-    [group] = yaml.safe_load(RULES.read_text(encoding="utf-8"))["groups"]
-    assert f"SUCCESS: {len(group['rules'])} rules found" in promtool("check", "rules", "--lint-fatal", str(RULES))
-    assert "SUCCESS" in promtool("test", "rules", str(ROOT / "tests" / "metrics" / "alerts.yml"))
+    found = promtool("check", "rules", "--lint-fatal", str(RULES))
+    assert f"SUCCESS: {len(DESCRIPTIONS)} rules found" in found
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, id=case["name"]) for case in ALERTS])
+def test_alerts(promtool: Promtool, tmp_path: Path, case: dict[str, Any]) -> None:
+    for check in case["alert_rule_test"]:
+        alerts = [(dict(alert), DESCRIPTIONS[check["alertname"]]) for alert in check.get("exp_alerts", [])]
+        check["exp_alerts"] = [
+            {"exp_annotations": {"summary": labels.pop("summary"), "description": description}, "exp_labels": labels}
+            for labels, description in alerts
+        ]
+    run_tests(promtool, tmp_path, {**case, "interval": "5m"}, rule_files=[str(RULES)])
 
 
 def test_queries_of_the_dashboard_return_series(role: Role, metrics: Path, promtool: Promtool, tmp_path: Path) -> None:
     role(account_report_policy_result={"findings": [{"kind": "unknown", "outcome": "reported"}]})
-    samples = [sample for family in text_string_to_metric_families(metrics.read_text()) for sample in family.samples]
-    series = [
-        {
-            "series": sample.name
-            + "{"
-            + ",".join(f"{name}={json.dumps(value)}" for name, value in sample.labels.items())
-            + "}",
-            "values": f"{sample.value} {sample.value}",
-        }
-        for sample in samples
-    ]
+    samples = [line.rsplit(" ", 1) for line in metrics.read_text().splitlines() if not line.startswith("#")]
+    series = [{"series": name, "values": f"{value} {value}"} for name, value in samples]
     panels = json.loads(DASHBOARD.read_text(encoding="utf-8"))["panels"]
     # For all accounts
     queries = [target["expr"].replace("$account", ".*") for panel in panels for target in panel["targets"]]
@@ -151,6 +160,4 @@ def test_queries_of_the_dashboard_return_series(role: Role, metrics: Path, promt
         {"expr": f"count({query}) > bool 0", "eval_time": "1m", "exp_samples": [{"labels": "{}", "value": 1}]}
         for query in queries
     ]
-    tests = [{"interval": "1m", "input_series": series, "promql_expr_test": cases}]
-    (tmp_path / "test.yml").write_text(json.dumps({"evaluation_interval": "1m", "tests": tests}))
-    assert "SUCCESS" in promtool("test", "rules", "test.yml")
+    run_tests(promtool, tmp_path, {"interval": "1m", "input_series": series, "promql_expr_test": cases})

@@ -5,12 +5,11 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import itertools
 import json
 import tempfile
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,20 +19,15 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from ansible_collections.clouddb.control.plugins.module_utils._http import errors
-from ansible_collections.clouddb.control.plugins.module_utils._http.message import Request
+from ansible_collections.clouddb.control.plugins.module_utils._http.errors import RequestFailed
 from ansible_collections.clouddb.control.plugins.module_utils._operations.status import FAILED, SUCCEEDED
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.checkpoint import Checkpoint
-from ansible_collections.clouddb.control.tests.unit.support.simulated_operations import (
-    SimulatedOperation,
-    SimulatedOperations,
-    follow,
-)
+from ansible_collections.clouddb.control.tests.unit.support.simulated_operations import LIST, Account, Operation
 
 # Everything has been polled after this time, in seconds, even after a Retry-After.
 SETTLE = 500
 # What may happen to a request.
-FAULTS = ("cut off", "not JSON", "429", "429 with Retry-After", "423", "500", "503", "400", "403", "404")
+FAULTS = ("cut off", "not JSON", 429, (429, 55.0), 423, 500, 503, 400, 403, 404)
 numbers = st.integers(0, 20)
 # The seconds from one status of an operation to the next one.
 timelines = st.lists(
@@ -49,8 +43,8 @@ class Faults(NamedTuple):
     Some lists may lack their first or their last project, by the number of their page.
     """
 
-    polls: dict[int, str] = {}
-    lists: dict[int, str] = {}
+    polls: dict[int, Any] = {}
+    lists: dict[int, Any] = {}
     incomplete_lists: Collection[int] = ()
     lacks_first: bool = False
 
@@ -63,18 +57,6 @@ faults = st.builds(
     st.sampled_from([(2,), (4,), (6,), (2, 4), (4, 6)]),
     st.booleans(),
 )
-
-
-def error_of(fault: str, path: str) -> errors.RequestFailed:
-    request = Request("GET", path, "request")
-    if fault == "cut off":
-        return errors.Unreachable("It failed.", request, 1, may_have_acted=True, transient=True)
-    if fault == "not JSON":
-        return errors.UnexpectedResponse("It is HTML.", request, 1)
-    status = int(fault.split()[0])
-    error = (errors.NotFound if status == 404 else errors.StatusError)("It failed.", request, 1, status)
-    error.retry_after = 55.0 if "Retry-After" in fault else None
-    return error
 
 
 class Emitted(NamedTuple):
@@ -95,28 +77,28 @@ class Events(RuleBasedStateMachine):
         super().__init__()
         self._folder = tempfile.TemporaryDirectory(prefix="clouddb-events-")
         self.state_file = Path(self._folder.name) / "state.json"
-        self.account = SimulatedOperations(self.before_request)
+        self.account = Account()
+        self.account.queue, self.account.fault, self.account.listed = self, self.fault, self.listed
         self.emitted: list[Emitted] = []
         self.runs, self.names = 0, itertools.count()
         self.crashed_runs: set[int] = set()
         # All operations ever, even those that have vanished, and those that existed at the first start.
-        self.operations: dict[str, SimulatedOperation] = {}
+        self.operations: dict[str, Operation] = {}
         self.past: set[str] = set()
         self.vanished: set[str] = set()
         # Those of projects that were deleted: before they were listed, and later on.
         self.never_listed: set[str] = set()
         self.deleted: set[str] = set()
 
-    def before_request(self, path: str) -> None:
-        kind = "lists" if path == "/projects" else "polls"
-        if fault := getattr(self.faults, kind).get(next(self.numbers[kind])):
-            raise error_of(fault, path)
+    def fault(self, _moment: float, path: str) -> Any:
+        kind = "lists" if path == LIST else "polls"
+        return getattr(self.faults, kind).get(next(self.numbers[kind]))
 
-    def page(self, page: Any, path: str, field: str, items: Any, *arguments: Any) -> Any:
-        """A page of a list, which may lack a project."""
-        if field == "projects" and next(self.numbers["pages"]) in self.faults.incomplete_lists:
-            items = items[1:] if self.faults.lacks_first else items[:-1]
-        return page(self.account, path, field, items, *arguments)
+    def listed(self, projects: Sequence[str]) -> Sequence[str]:
+        """The projects of a list, which may lack one."""
+        if next(self.numbers["pages"]) in self.faults.incomplete_lists:
+            return projects[1:] if self.faults.lacks_first else projects[:-1]
+        return projects
 
     async def put(self, event: dict[str, Any], /) -> None:
         if self.put_limit == 0:
@@ -137,11 +119,9 @@ class Events(RuleBasedStateMachine):
         if crashes:
             self.crashed_runs.add(self.runs)
         save_now = (lambda *_arguments: None) if crashes else Checkpoint.save_now
-        page = functools.partial(self.page, SimulatedOperations._page)
-        with mock.patch.object(Checkpoint, "save_now", save_now), mock.patch.object(self.account, "_page", page):
-            # The first list of a run may be rejected.
-            with suppress(errors.RequestFailed):
-                follow(self.account, seconds, self, state_file=str(self.state_file))
+        # The first list of a run may be rejected.
+        with mock.patch.object(Checkpoint, "save_now", save_now), suppress(RequestFailed):
+            self.account.run_source(seconds, state_file=str(self.state_file))
 
     @initialize(projects=st.integers(1, 4), timeline=timelines)
     def start(self, projects: int, timeline: list[tuple[float, str]]) -> None:
@@ -182,10 +162,9 @@ class Events(RuleBasedStateMachine):
             if not statuses or statuses[-1][1] != status:
                 statuses.append((moment, status))
                 moment += pause
-        operation = SimulatedOperation(f"operation-{next(self.names)}", "create_branch", statuses)
-        self.operations[operation.id] = operation
         project = list(self.account.projects)[number % len(self.account.projects)]
-        self.account.add_operation(project, operation)
+        operation = self.account.add(project, f"operation-{next(self.names)}", *statuses)
+        self.operations[operation.id] = operation
 
     @precondition(lambda self: any(self.account.operations.values()))
     @rule(number=numbers)
@@ -233,7 +212,7 @@ class Events(RuleBasedStateMachine):
 
     def check(self, operation_id: str, events: list[Emitted]) -> None:
         statuses = self.operations[operation_id].statuses
-        moments = {(self.account._timestamp(moment), status): moment for moment, status in statuses}
+        moments = {(self.account.timestamp(moment), status): moment for moment, status in statuses}
         seen: dict[str, Emitted] = {}
         previous: Emitted | None = None
         for event in events:

@@ -64,13 +64,15 @@ def test_keys_and_projects() -> None:
                 key(5, "malformed", "soon"),
             ],
             projects=[project("p1"), project("p2"), project("p3", region_id=None), project("p4", region_id="")],
-            unavailable_project_ids=["p8", "p9"],
+            unavailable_project_ids=["p8"],
+            # The one that the list of projects lacks could not be listed either.
+            unread_project_ids=["p2", "p9"],
         )
     )
     assert not_zero(found, "clouddb_api_keys") == {("never_used",): 2, ("stale",): 1, ("used",): 1, ("unknown",): 1}
     assert found[("clouddb_api_key_oldest_created_timestamp_seconds",)] == 1735787045.5
     assert not_zero(found, "clouddb_projects") == {("aws-eu-central-1",): 2, ("unknown",): 2}
-    assert found[("clouddb_unavailable_projects",)] == 2
+    assert (found[("clouddb_unreadable_projects",)], found[("clouddb_unavailable_projects",)]) == (1, 2)
     assert found[("clouddb_account_report_last_success_timestamp_seconds",)] == NOW.timestamp()
     assert found[("clouddb_account_report_period_seconds",)] == 7 * 86400
 
@@ -132,13 +134,6 @@ def test_usage_quota_and_limits() -> None:
     assert not_zero(found, "clouddb_project_quota") == {("active_time_seconds", "p1"): 100}
     assert found[("clouddb_projects_over_limit", "active_time_seconds")] == 1
     assert found[("clouddb_projects_over_limit", "compute_time_seconds")] == 0
-
-
-def test_what_could_not_be_read() -> None:
-    unread = {"unavailable_project_ids": ["p8"], "unread_project_ids": ["p2", "p9"]}
-    found = samples(text_of(projects=[project("p1"), project("p2")], **unread))
-    assert found[("clouddb_unreadable_projects",)] == 1
-    assert found[("clouddb_unavailable_projects",)] == 2
 
 
 def test_released_metrics_keep_their_names_texts_types_and_labels() -> None:

@@ -39,6 +39,7 @@ SEED = [
     {"id": "p-2", "name": "shop", "region_id": "aws-us-east-2"},
     {"id": "p-3", "name": "blog {{ 1 + 1 }}", "region_id": "aws-us-east-2"},
 ]
+ORGANIZATION = "org-sandbox-12345678"
 VAULT = [("default", vault.VaultSecret(b"password"))]
 if hasattr(vault, "VaultSecretsContext"):  # ansible-core 2.19 and later
     vault.VaultSecretsContext.initialize(vault.VaultSecretsContext(VAULT))
@@ -69,25 +70,27 @@ def shown(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return warnings
 
 
+def configured(path: Path, service: Any, **options: Any) -> str:
+    """The path of a configuration file with these options."""
+    own = {"base_url": service.base_url, "api_key": getattr(service, "api_key", "any"), "api_retries": 0}
+    path.write_text(yaml.safe_dump({"plugin": "clouddb.control.projects", **own, **options}, sort_keys=False))
+    return str(path)
+
+
 def parse(
-    folder: Path, service: Sandbox | str, use_cache: bool = True, inventory: InventoryData | None = None, **options: Any
+    folder: Path, service: Any, use_cache: bool = True, inventory: InventoryData | None = None, **options: Any
 ) -> InventoryData:
-    """The inventory for a configuration file with these options; the service is a sandbox, or another one at this address."""
-    config = {
-        "plugin": "clouddb.control.projects",
-        "base_url": service if isinstance(service, str) else service.base_url,
-        "api_key": "any" if isinstance(service, str) else service.api_key,
-        "api_retries": 0,
-        **options,
-    }
-    path = folder / "test.clouddb.yml"
-    path.write_text(yaml.safe_dump(config, sort_keys=False))
+    """The inventory for a configuration file with these options; the service is a sandbox, or one that lists these projects."""
+    if isinstance(service, list):
+        with scripted_service(reply({"projects": service})) as listing:
+            return parse(folder, listing, use_cache, inventory, **options)
+    path = configured(folder / "test.clouddb.yml", service, **options)
     plugin = inventory_loader.get("clouddb.control.projects")
     inventory = inventory or InventoryData()
     loader = DataLoader()
     loader.set_vault_secrets(VAULT)
-    assert plugin.verify_file(str(path))
-    plugin.parse(inventory, loader, str(path), **({} if use_cache else {"cache": False}))
+    assert plugin.verify_file(path)
+    plugin.parse(inventory, loader, path, **({} if use_cache else {"cache": False}))
     if options.get("cache"):
         # The inventory manager does this after parse.
         plugin.update_cache_if_changed()
@@ -116,21 +119,14 @@ def test_projects_are_hosts_with_their_fields(tmp_path: Path, sandbox: Sandbox) 
 
 
 def test_constructed_groups_and_variables(tmp_path: Path, sandbox: Sandbox) -> None:
-    inventory = parse(
-        tmp_path,
-        sandbox,
-        hostnames=["id"],
-        strict=True,
-        keyed_groups=[
-            {"key": "clouddb_region_id", "prefix": "region"},
-            {"key": "clouddb_pg_version", "prefix": "pg"},
-            {"key": "clouddb_pg_version < 1", "prefix": "is_old"},
-            {"key": "none", "prefix": "null", "default_value": "default"},
-        ],
-        groups={"shops": "clouddb_name == 'shop'"},
-        compose={"ansible_host": "clouddb_proxy_host"},
-    )
-
+    keyed_groups = [
+        {"key": "clouddb_region_id", "prefix": "region"},
+        {"key": "clouddb_pg_version", "prefix": "pg"},
+        {"key": "clouddb_pg_version < 1", "prefix": "is_old"},
+        {"key": "none", "prefix": "null", "default_value": "default"},
+    ]
+    others = {"groups": {"shops": "clouddb_name == 'shop'"}, "compose": {"ansible_host": "clouddb_proxy_host"}}
+    inventory = parse(tmp_path, sandbox, hostnames=["id"], strict=True, keyed_groups=keyed_groups, **others)
     assert names(inventory, "region_aws_us_east_2") == ["p-2", "p-3"]
     assert names(inventory, "shops") == ["p-1", "p-2"]
     version = inventory.hosts["p-1"].vars["clouddb_pg_version"]
@@ -181,14 +177,8 @@ def test_a_project_that_was_deleted_before_its_operations_were_listed_is_named(
 
 
 def test_vaulted_values(tmp_path: Path, sandbox: Sandbox) -> None:
-    texts = {
-        "api_key": sandbox.api_key,
-        "base_url": sandbox.base_url,
-        "ca_path": requests.certs.where(),
-        "page_size": "2",
-        "api_timeout": "20",
-        "hostvars_prefix": "pg_",
-    }
+    texts = {"api_key": sandbox.api_key, "base_url": sandbox.base_url, "ca_path": requests.certs.where()}
+    texts |= {"page_size": "2", "api_timeout": "20", "hostvars_prefix": "pg_"}
     vaulted = {option: Vaulted(text) for option, text in texts.items()}
     selection = {"filters": {"name": Vaulted("shop")}, "query": {"search": [Vaulted("sho")]}}
     inventory = parse(tmp_path, sandbox, **vaulted, **selection, hostnames=[Vaulted("id")])
@@ -206,12 +196,9 @@ def test_cache_saves_requests_and_contains_no_key(tmp_path: Path, sandbox: Sandb
 
     asked, hosts = run()
     assert (asked, run()) == (True, (False, hosts))
-    assert run(filters={"name": "shop"}, query={"search": "s", "org_id": "org-sandbox-12345678"})[0], (
-        "other options have another entry"
-    )
-    assert not run(filters={"name": "shop"}, query={"org_id": "org-sandbox-12345678", "search": "s"})[0], (
-        "their order does not matter"
-    )
+    shops = {"filters": {"name": "shop"}}
+    assert run(**shops, query={"search": "s", "org_id": ORGANIZATION})[0], "other options have another entry"
+    assert not run(**shops, query={"org_id": ORGANIZATION, "search": "s"})[0], "their order does not matter"
     assert run(use_cache=False)[0], "a refresh fetches again"
     for file in (tmp_path / "cache").iterdir():
         assert sandbox.api_key not in file.name + file.read_text()
@@ -221,9 +208,9 @@ def test_the_organization_is_an_option_or_a_variable_of_the_environment(
     tmp_path: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sandbox.fault("require_org_id", times=None)
-    with pytest.raises(AnsibleParserError, match="Set org_id or CLOUDDB_ORG_ID to one of: org-sandbox-12345678"):
+    with pytest.raises(AnsibleParserError, match=f"Set org_id or CLOUDDB_ORG_ID to one of: {ORGANIZATION}"):
         parse(tmp_path, sandbox)
-    assert len(parse(tmp_path, sandbox, org_id="org-sandbox-12345678").hosts) == len(SEED)
+    assert len(parse(tmp_path, sandbox, org_id=ORGANIZATION).hosts) == len(SEED)
     monkeypatch.setenv("CLOUDDB_ORG_ID", "org-2")
     with pytest.raises(AnsibleParserError, match=r"no organization org-2 \(CLOUDDB_ORG_ID\)"):
         parse(tmp_path, sandbox)
@@ -232,7 +219,7 @@ def test_the_organization_is_an_option_or_a_variable_of_the_environment(
 def test_each_key_has_its_own_cache_entry(tmp_path: Path) -> None:
     with scripted_service(*[reply({"projects": []})] * 2) as service:
         for api_key in "ab":
-            parse(tmp_path, service.base_url, api_key=api_key, **cached_in(tmp_path / "cache"))
+            parse(tmp_path, service, api_key=api_key, **cached_in(tmp_path / "cache"))
     assert len(list((tmp_path / "cache").iterdir())) == 2
 
 
@@ -249,24 +236,19 @@ def test_each_key_has_its_own_cache_entry(tmp_path: Path) -> None:
         ({"query": {"since": date(2026, 1, 1)}}, "query:"),
         ({"page_size": 0}, "page_size:"),
         ({"workers": 0}, "workers:"),
+        # Ansible converts all other values to false, which would turn off the validation of certificates.
+        *(({"validate_certs": value}, "validate_certs: ") for value in ("ture", "{{ true }}", "", 2, ["yes"])),
     ],
 )
 def test_errors_are_parser_errors(tmp_path: Path, sandbox: Sandbox, options: dict[str, Any], named: str) -> None:
     with pytest.raises(AnsibleParserError, match=f"^{named}"):
         parse(tmp_path, sandbox, **options)
+    assert sandbox.sent() == ["GET /projects"] * named.startswith("GET")
 
 
 def test_extra_variables_can_be_used(tmp_path: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ansible.plugins.inventory.load_extra_vars", lambda loader: {"secret": sandbox.api_key})
     assert parse(tmp_path, sandbox, api_key="{{ secret }}").groups["clouddb_projects"].get_hosts()
-
-
-@pytest.mark.parametrize("value", ["ture", "{{ true }}", "", 2, ["yes"]])
-def test_validate_certs_is_a_boolean(tmp_path: Path, sandbox: Sandbox, value: Any) -> None:
-    """Ansible converts all other values to false, which would turn off the validation of certificates."""
-    with pytest.raises(AnsibleParserError, match="^validate_certs: "):
-        parse(tmp_path, sandbox, validate_certs=value)
-    assert sandbox.sent() == []
 
 
 def test_missing_library_is_named(tmp_path: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -313,9 +295,7 @@ def test_name_of_a_group_is_not_the_name_of_a_host(tmp_path: Path) -> None:
         "keyed_groups": [{"key": "clouddb_region_id", "prefix": "region"}],
         "compose": {"seen": "true"},
     }
-    with scripted_service(reply(body={"projects": projects, "pagination": {}})) as service:
-        inventory = parse(tmp_path, service.base_url, inventory=earlier, **options)
-
+    inventory = parse(tmp_path, projects, inventory=earlier, **options)
     assert names(inventory, "locked") == ["Locked-p-4", "region_r1-p-2", "web-p-3"]
     assert names(inventory, "region_r1") == ["innocent"]
     assert not set(inventory.groups) & set(inventory.hosts)
@@ -349,10 +329,9 @@ def test_a_project_that_fails_leaves_nothing_of_the_source(
     for host in ("www1", "localhost"):
         inventory.add_host(host, "web")
     groups = set(inventory.groups)
-    with scripted_service(reply(body={"projects": projects, "pagination": {}})) as service:
-        with pytest.raises(AnsibleParserError, match=message):
-            keyed_groups = [{"key": "clouddb_region_id"}, {"key": "'p-1'", "prefix": "id"}]
-            parse(tmp_path, service.base_url, inventory=inventory, **{"keyed_groups": keyed_groups, **options})
+    keyed_groups = [{"key": "clouddb_region_id"}, {"key": "'p-1'", "prefix": "id"}]
+    with pytest.raises(AnsibleParserError, match=message):
+        parse(tmp_path, projects, inventory=inventory, **{"keyed_groups": keyed_groups, **options})
     assert (set(inventory.hosts), set(inventory.groups)) == ({"www1", "localhost"}, groups)
 
 
@@ -377,10 +356,8 @@ def test_no_host_has_the_name_of_a_keyed_group(
     tmp_path: Path, keyed: dict[str, Any], options: dict[str, Any], group: str
 ) -> None:
     projects = [{"id": "p-1", "name": group, "region": "r1"}, {"id": "p-2", "name": "r1", "region": "r1"}]
-    with scripted_service(reply({"projects": projects})) as service:
-        inventory = parse(
-            tmp_path, service.base_url, keyed_groups=[{"key": "clouddb_region", **keyed}], strict=True, **options
-        )
+    keyed_groups = [{"key": "clouddb_region", **keyed}]
+    inventory = parse(tmp_path, projects, keyed_groups=keyed_groups, strict=True, **options)
     assert f"{group}-p-1".lstrip("_") in {name.lstrip("_") for name in inventory.hosts}
     assert not {name.lower() for name in inventory.hosts} & {name.lower() for name in inventory.groups}
     assert len(inventory.groups["clouddb_projects"].hosts) == 2
@@ -396,35 +373,26 @@ def test_a_group_that_always_gets_the_name_of_its_host_is_refused(
     monkeypatch.setattr("ansible.inventory.group.to_safe_group_name", str)
     inventory = InventoryData()
     options = {"keyed_groups": [{"key": "inventory_hostname"}], "leading_separator": False}
-    with scripted_service(reply({"projects": [{"id": "p1"}]})) as service:
-        with pytest.raises(AnsibleParserError, match="no group may be named p1-[0-9a-f]{16}, .* Set a prefix"):
-            parse(tmp_path, service.base_url, inventory=inventory, **options)
+    with pytest.raises(AnsibleParserError, match="no group may be named p1-[0-9a-f]{16}, .* Set a prefix"):
+        parse(tmp_path, [{"id": "p1"}], inventory=inventory, **options)
     assert not inventory.hosts
 
 
 def test_a_group_with_the_name_of_a_host_of_an_earlier_source_leaves_nothing(tmp_path: Path) -> None:
     inventory = InventoryData()
     inventory.add_group("old")
-    with scripted_service(
-        reply({"projects": [{"id": "p-1", "name": "region_r1"}]}),
-        reply({"projects": [{"id": "p-1", "name": "region_r1"}, {"id": "p-2", "region_id": "r1"}]}),
-    ) as service:
-        parse(tmp_path, service.base_url, inventory=inventory)
+    projects = [{"id": "p-1", "name": "region_r1"}, {"id": "p-2", "region_id": "r1"}]
+    parse(tmp_path, projects[:1], inventory=inventory)
 
-        def state() -> Any:
-            hosts = {name: (dict(host.vars), sorted(map(str, host.groups))) for name, host in inventory.hosts.items()}
-            return hosts, {name: sorted(map(str, group.hosts)) for name, group in inventory.groups.items()}
+    def state() -> Any:
+        hosts = {name: (dict(host.vars), sorted(map(str, host.groups))) for name, host in inventory.hosts.items()}
+        return hosts, {name: sorted(map(str, group.hosts)) for name, group in inventory.groups.items()}
 
-        before = state()
-        with pytest.raises(AnsibleParserError, match="no group may be named region_r1, as there is a host"):
-            parse(
-                tmp_path,
-                service.base_url,
-                inventory=inventory,
-                keyed_groups=[{"key": "clouddb_region_id | default('x')", "prefix": "region", "parent_group": "old"}],
-                groups={"old": "true"},
-                compose={"seen": "1"},
-            )
+    before = state()
+    keyed_groups = [{"key": "clouddb_region_id | default('x')", "prefix": "region", "parent_group": "old"}]
+    options = {"keyed_groups": keyed_groups, "groups": {"old": "true"}, "compose": {"seen": "1"}}
+    with pytest.raises(AnsibleParserError, match="no group may be named region_r1, as there is a host"):
+        parse(tmp_path, projects, inventory=inventory, **options)
     assert state() == before
     assert inventory.groups["old"].child_groups == []
 
@@ -437,16 +405,9 @@ def test_projects_of_the_same_name_in_two_accounts_are_two_hosts_even_after_a_re
     ):
         files = []
         for number, service in enumerate((first, second)):
-            files.append(str(tmp_path / f"k{number}.clouddb.yml"))
-            config = {
-                "plugin": "clouddb.control.projects",
-                "base_url": service.base_url,
-                "api_key": "any",
-                "hostvars_prefix": f"pg{number}_",
-                "keyed_groups": [{"key": f"pg{number}_id"}],
-                "compose": {"number": "1"},
-            }
-            Path(files[-1]).write_text(yaml.safe_dump(config))
+            options = {"hostvars_prefix": f"pg{number}_", "keyed_groups": [{"key": f"pg{number}_id"}]}
+            path = tmp_path / f"k{number}.clouddb.yml"
+            files.append(configured(path, service, compose={"number": "1"}, **options))
         manager = InventoryManager(DataLoader(), files)
         before = {host.name for host in manager.get_hosts()}
         manager.refresh_inventory()
@@ -467,8 +428,7 @@ def test_values_of_the_service_are_never_rendered(tmp_path: Path) -> None:
         "compose": {"named": "'host ' ~ clouddb_name", "tagged": "clouddb_tags | default([]) | map(attribute='k')"},
         "keyed_groups": [{"key": "clouddb_region_id | default('x')", "prefix": "", "separator": ""}],
     }
-    with scripted_service(reply({"projects": projects})) as service:
-        inventory = parse(tmp_path, service.base_url, **options)
+    inventory = parse(tmp_path, projects, **options)
     assert sorted(inventory.hosts) == ["___lookup__ansible.builtin.env____HOME_____", "p-2"]
     host = inventory.hosts["___lookup__ansible.builtin.env____HOME_____"]
     rendered = Templar(loader=DataLoader(), variables=host.vars)
@@ -490,8 +450,7 @@ def test_an_empty_prefix_does_not_set_variables_of_connections(tmp_path: Path, s
     own = ["inventory_dir", "inventory_file", "groups", "omit", "playbook_dir", "hostvars", "group_names", "lookup"]
     own.append("vars")
     project |= dict.fromkeys(own, "x")
-    with scripted_service(reply({"projects": [project]})) as service:
-        inventory = parse(tmp_path, service.base_url, hostvars_prefix="")
+    inventory = parse(tmp_path, [project], hostvars_prefix="")
     assert not [name for name in inventory.hosts["p-1"].vars if name.startswith("ansible_")]
     assert (inventory.hosts["p-1"].vars["region_id"], inventory.hosts["p-1"].vars["Owner"]) == ("r", "me")
     assert "x" not in inventory.hosts["p-1"].vars.values()
@@ -573,9 +532,7 @@ def test_patterns_of_the_groups_of_the_guide_select_their_projects(tmp_path: Pat
     fields = {"region_id": "r1", "pg_version": 17, "locked": True}
     projects = [{"id": f"p-{number}", "name": name, **fields} for number, name in enumerate(names)]
     with scripted_service(reply({"projects": projects})) as service:
-        path = tmp_path / "k.clouddb.yml"
-        path.write_text(yaml.safe_dump({**config, "base_url": service.base_url, "api_key": "any"}))
-        manager = InventoryManager(DataLoader(), [str(path)])
+        manager = InventoryManager(DataLoader(), [configured(tmp_path / "k.clouddb.yml", service, **config)])
     for group in {*manager.groups} - {"ungrouped"}:
         for pattern in (group, f"all:&{group}"):
             assert len(manager.get_hosts(pattern)) == len(names), pattern

@@ -56,12 +56,8 @@ def uri_of(sandbox: Sandbox) -> str:
     return str(sandbox.api("GET", f"/projects/{SHOP}/connection_uri?{query}")["uri"])
 
 
-@pytest.fixture
-def uri(sandbox: Sandbox) -> str:
-    return uri_of(sandbox)
-
-
-def test_the_connection_string_is_that_of_the_options(sandbox: Sandbox, uri: str) -> None:
+def test_the_connection_string_is_that_of_the_options(sandbox: Sandbox) -> None:
+    uri = uri_of(sandbox)
     assert look_up("connection_uri", **DATABASE) == [uri]
     [pooled] = look_up("connection_uri", **DATABASE, pooled=True)
     assert pooled != uri and "pooled=true" in sandbox.requests()[-1]["query"]
@@ -127,8 +123,8 @@ def test_a_response_without_a_connection_string_is_an_error(sandbox: Sandbox, te
     assert "its field 'uri'" in problem("connection_uri", **DATABASE)
 
 
-def test_secrets_are_registered(monkeypatch: pytest.MonkeyPatch, sandbox: Sandbox, uri: str) -> None:
-    registered: set[str] = set()
+def test_secrets_are_registered(monkeypatch: pytest.MonkeyPatch, sandbox: Sandbox) -> None:
+    uri, registered = uri_of(sandbox), set[str]()
     monkeypatch.setattr(_lookup, "register_secrets", registered.update)
     look_up("connection_uri", **DATABASE)
     assert {uri, sandbox.api_key} <= registered and any(each in uri for each in registered - {uri})

@@ -6,31 +6,26 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple, NoReturn, Union
+from typing import Any, NamedTuple, Union
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.clouddb.control.plugins.module_utils._http.errors import StatusError, Unreachable
+from ansible_collections.clouddb.control.plugins.module_utils._http.errors import StatusError
 from ansible_collections.clouddb.control.plugins.module_utils._http.message import Request
 from ansible_collections.clouddb.control.plugins.module_utils._operations import progress as progress_file
 from ansible_collections.clouddb.control.plugins.module_utils._operations import wait as waiting
 from ansible_collections.clouddb.control.plugins.module_utils._operations.operations import OperationRef
 from ansible_collections.clouddb.control.plugins.module_utils._operations.status import FAILED, SUCCEEDED
 from ansible_collections.clouddb.control.tests.unit.support.progress import Progress
-from ansible_collections.clouddb.control.tests.unit.support.simulated_operations import (
-    OperationsClient,
-    SimulatedOperation,
-    SimulatedOperations,
-)
+from ansible_collections.clouddb.control.tests.unit.support.simulated_operations import Account, Operation
 
 OPTIONS = waiting.WaitOptions(timeout=60.0, interval=5.0, failed_grace=0.0, workers=4)
 Wanted = Union[list[OperationRef], str]  # operations, or all of a project
-BeforeRequest = Callable[[SimulatedOperations, str], None]
 
 
 def account_with(
@@ -38,49 +33,41 @@ def account_with(
     projects: int = 1,
     operations: int = 1,
     others: Mapping[str, tuple[float, str]] = MappingProxyType({}),
-    before_request: BeforeRequest = lambda account, path: None,
-) -> tuple[SimulatedOperations, list[OperationRef]]:
+) -> tuple[Account, list[OperationRef]]:
     """Projects whose operations, the newest first, run until they get these statuses at these times, or those of C(others)."""
-    account = SimulatedOperations(lambda path: before_request(account, path))
+    account = Account(*(f"project-{project}" for project in range(projects)))
     each = [(project, number) for project in range(projects) for number in range(operations)]
     refs = [OperationRef(f"project-{project}", f"p{project}-op{number}") for project, number in each]
-    for project in range(projects):
-        account.add_project(f"project-{project}")
     for ref in reversed(refs):
         later = [others[ref.id]] if ref.id in others else statuses
-        account.add_operation(ref.project_id, SimulatedOperation(ref.id, "start_compute", [(0.0, "running"), *later]))
+        account.add(ref.project_id, ref.id, (0.0, "running"), *later)
     return account, refs
 
 
-def refuse(path: str, retry_after: float) -> NoReturn:
-    error = StatusError("too many requests", Request("GET", path, ""), 1, 429)
-    error.retry_after = retry_after
-    raise error
-
-
-def rate_limit(requests: int) -> BeforeRequest:
+def limit_rate(account: Account, requests: int) -> None:
     """Accept this number of requests after each pause and refuse the others."""
     since_pause: Counter[int] = Counter()
 
-    def before_request(account: SimulatedOperations, path: str) -> None:
+    def fault(_moment: float, _path: str) -> tuple[int, float] | None:
         since_pause[len(account.clock.pauses)] += 1
-        if since_pause[len(account.clock.pauses)] > requests:
-            refuse(path, 1.0)
+        return (429, 1.0) if since_pause[len(account.clock.pauses)] > requests else None
 
-    return before_request
+    account.fault = fault
 
 
-def wait_for(account: SimulatedOperations, wanted: Wanted, seconds: float = 0.0, **limits: Any) -> dict[str, Any]:
+def wait_for(account: Account, wanted: Wanted, seconds: float = 0.0, **limits: Any) -> dict[str, Any]:
     """The result of a wait that begins now and whose requests take C(seconds)."""
-    wait = waiting.Wait(OperationsClient(account, seconds), OPTIONS._replace(**limits))
+    account.seconds_per_request = seconds
+    wait = waiting.Wait(account.client(), OPTIONS._replace(**limits))
     if isinstance(wanted, str):
         wait.unlisted, wait.lookback = wanted, 0
     else:
         wait.operations = dict.fromkeys(wanted)
-    return wait.run()
+    with account.serving():
+        return wait.run()
 
 
-def failing(account: SimulatedOperations, wanted: Wanted, seconds: float = 0.0, **limits: Any) -> waiting.WaitFailed:
+def failing(account: Account, wanted: Wanted, seconds: float = 0.0, **limits: Any) -> waiting.WaitFailed:
     with pytest.raises(waiting.WaitFailed) as error:
         wait_for(account, wanted, seconds, **limits)
     return error.value
@@ -117,7 +104,8 @@ def test_the_last_poll_is_at_the_deadline(timeout: float, interval: float) -> No
     ("retry_after", "pauses"), [(25.0, [25, 25, 10]), (0.001, [0.5, 0.625, 0.78125])], ids=["longer", "shorter"]
 )
 def test_retry_after_can_only_lengthen_an_interval(retry_after: float, pauses: list[float]) -> None:
-    account, refs = account_with(before_request=lambda account, path: refuse(path, retry_after))
+    account, refs = account_with()
+    account.fault = lambda moment, path: (429, retry_after)
     failing(account, refs)
     assert account.clock.pauses[:3] == pytest.approx(pauses)
     assert sum(account.clock.pauses) == pytest.approx(60)
@@ -149,7 +137,8 @@ def test_a_long_history_does_not_delay_the_deadline() -> None:
 
 
 def test_after_a_429_the_rest_of_the_poll_is_not_sent() -> None:
-    account, refs = account_with(projects=10, operations=2, before_request=rate_limit(3))
+    account, refs = account_with(projects=10, operations=2)
+    limit_rate(account, 3)
     error = failing(account, refs, workers=1)
     assert len(account.sent) == 4 * error.result["polls"]
     assert (error.details["status"], statuses(error.result)) == (429, {"running": 20})
@@ -157,20 +146,22 @@ def test_after_a_429_the_rest_of_the_poll_is_not_sent() -> None:
 
 def test_under_a_rate_limit_every_operation_of_a_project_is_polled_in_turn() -> None:
     """Three hundred of one project, none of which is among the newest ones, and one of another project."""
-    limited = {"others": {"p0-op380": (1, "failed")}, "before_request": rate_limit(40)}
-    account, refs = account_with(projects=2, operations=400, **limited)
+    account, refs = account_with(projects=2, operations=400, others={"p0-op380": (1, "failed")})
+    limit_rate(account, 40)
     error = failing(account, [*refs[100:400], refs[400]], workers=1)
     assert error.result["failed_ids"] == ["p0-op380"]
     assert account.clock.elapsed <= 20
 
 
 def test_an_operation_that_is_deleted_during_the_wait_aborts_it() -> None:
-    def delete(account: SimulatedOperations, path: str) -> None:
+    account, refs = account_with(projects=2, operations=3, others={"p1-op2": (5, "failed")})
+
+    def delete(moment: float, _path: str) -> None:
         operations = account.operations["project-0"]
-        if account.clock.elapsed > 10:
+        if moment > 10:
             operations[:] = [operation for operation in operations if operation.id != "p0-op1"]
 
-    account, refs = account_with(projects=2, operations=3, others={"p1-op2": (5, "failed")}, before_request=delete)
+    account.fault = delete
     error = failing(account, refs, failed_grace=30.0)
     assert 10 < account.clock.elapsed < 17
     assert (error.kind, error.details["path"]) == ("not_found", "/projects/project-0/operations/p0-op1")
@@ -180,7 +171,7 @@ def test_an_operation_that_is_deleted_during_the_wait_aborts_it() -> None:
 
 def test_other_threads_may_record_operations_while_a_404_is_classified() -> None:
     refs = [OperationRef("proj-1", f"op-{number}") for number in range(3)]
-    wait = waiting.Wait(OperationsClient(SimulatedOperations()), OPTIONS)
+    wait = waiting.Wait(Account().client(), OPTIONS)
     wait.operations = dict.fromkeys(refs)
     wait.record(refs[0], {"id": "op-0", "status": "running"})
 
@@ -194,7 +185,7 @@ def test_other_threads_may_record_operations_while_a_404_is_classified() -> None
 
 
 def test_an_operation_that_a_response_has_named_may_be_missing_until_a_poll_finds_it() -> None:
-    wait = waiting.Wait(OperationsClient(SimulatedOperations()), OPTIONS)
+    wait = waiting.Wait(Account().client(), OPTIONS)
     wait.expect({"id": "op-1", "project_id": "proj-1", "status": "running"})
     assert wait.may_be_unknown("/projects/proj-1/operations/op-1")
     wait.record(OperationRef("proj-1", "op-1"), {"id": "op-1", "status": "running"})
@@ -262,7 +253,7 @@ RUNNING_1, FAILED_1 = "operation op-1 of shop is running", "operation op-1 of sh
 def wait_of(*statuses: str | None, **fields: Any) -> waiting.Wait:
     """A wait of a minute for operations with these statuses (None: not polled)."""
     refs = [OperationRef("shop", f"op-{number}") for number in range(1, len(statuses) + 1)]
-    wait = waiting.Wait(OperationsClient(SimulatedOperations()), OPTIONS)
+    wait = waiting.Wait(Account().client(), OPTIONS)
     wait.operations = dict.fromkeys(refs)
     for ref, status in zip(refs, statuses):
         if status:
@@ -319,7 +310,7 @@ def test_message_at_the_deadline(statuses: list[str | None], error: StatusError 
 
 
 def test_operations_that_were_never_listed() -> None:
-    wait = waiting.Wait(OperationsClient(SimulatedOperations()), OPTIONS)
+    wait = waiting.Wait(Account().client(), OPTIONS)
     wait.unlisted = "shop"
     message = "Timed out after 60 s before the unfinished operations of shop could be listed."
     assert str(wait.timed_out(None)) == message
@@ -338,7 +329,7 @@ class Plan(NamedTuple):
     """An operation, its project, and when the service no longer has it, in seconds since the wait began; None: never."""
 
     project: str
-    operation: SimulatedOperation
+    operation: Operation
     vanishes_at: float | None
 
     def outlives(self, moment: float) -> bool:
@@ -357,25 +348,24 @@ def plans(draw: st.DrawFn, number: int) -> Plan:
     if (last := draw(st.sampled_from([None, "finished", "finished", "skipped", "error", "cancelled"]))) is not None:
         statuses.append((moment + draw(st.floats(0.2, 30)), last))
     vanishes_at = draw(st.none() | st.none() | st.floats(0, 60))
-    operation = SimulatedOperation(f"operation-{number}", "create_branch", statuses)
-    return Plan(draw(st.sampled_from(PROJECTS)), operation, vanishes_at)
+    return Plan(draw(st.sampled_from(PROJECTS)), Operation(f"operation-{number}", statuses), vanishes_at)
 
 
-def account_of(operations: Iterable[Plan], failing: set[int]) -> SimulatedOperations:
+def account_of(operations: Iterable[Plan], failing: set[int]) -> Account:
     """An account with these operations, of which the requests of these numbers fail."""
 
-    def before_request(path: str) -> None:
+    def fault(moment: float, _path: str) -> str | None:
         if len(account.sent) - 1 in failing:
-            raise Unreachable("It failed.", Request("GET", "/", "request"), 1, True, True)
+            return "cut off"
         for plan in operations:
-            if not plan.outlives(account.clock.elapsed) and plan.operation in account.operations[plan.project]:
+            if not plan.outlives(moment) and plan.operation in account.operations[plan.project]:
                 account.operations[plan.project].remove(plan.operation)
+        return None
 
-    account = SimulatedOperations(before_request)
-    for project in PROJECTS:
-        account.add_project(project)
+    account = Account(*PROJECTS)
+    account.fault, account.seconds_per_request = fault, LATENCY
     for plan in operations:
-        account.add_operation(plan.project, plan.operation)
+        account.operations[plan.project].append(plan.operation)
     return account
 
 
@@ -387,12 +377,12 @@ def test_result_agrees_with_the_operations(
     operations: tuple[Plan, ...], failing: set[int], failed_grace: float, timeout: float
 ) -> None:
     account = account_of(operations, failing)
-    client = OperationsClient(account, LATENCY)
-    wait = waiting.Wait(client, waiting.WaitOptions(timeout, INTERVAL, failed_grace))
+    wait = waiting.Wait(account.client(), waiting.WaitOptions(timeout, INTERVAL, failed_grace))
     wait.operations = dict.fromkeys(OperationRef(plan.project, plan.operation.id) for plan in operations)
     failure: waiting.WaitFailed | None = None
     try:
-        result = wait.run()
+        with account.serving():
+            result = wait.run()
     except waiting.WaitFailed as error:
         result, failure = error.result, error
     end = account.clock.elapsed
@@ -408,7 +398,7 @@ def test_result_agrees_with_the_operations(
     for operation in result["operations"]:
         if operation["status"] is not None:
             statuses = by_id[operation["id"]].operation.statuses
-            moments = {account._timestamp(moment): status for moment, status in statuses}
+            moments = {account.timestamp(moment): status for moment, status in statuses}
             assert moments[operation["updated_at"]] == operation["status"]
     last_known = {operation["id"]: operation["status"] for operation in result["operations"]}
 

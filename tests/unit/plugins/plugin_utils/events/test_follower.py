@@ -5,13 +5,14 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import json
 import logging
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -19,10 +20,9 @@ from ansible_collections.clouddb.control.plugins.module_utils._errors import Inv
 from ansible_collections.clouddb.control.plugins.module_utils._http.errors import NotFound, Unauthorized
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.follower import Follower, in_thread
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.options import source_options
-from ansible_collections.clouddb.control.tests.unit.plugins.plugin_utils.events.conftest import LIST, Account
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EPOCH, FakeClock
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
-from ansible_collections.clouddb.control.tests.unit.support.simulated_operations import EventList
+from ansible_collections.clouddb.control.tests.unit.support.simulated_operations import LIST, Account
 
 PAST = "old-river-11223344"
 
@@ -52,7 +52,7 @@ def test_event_of_a_change_since_the_first_poll(
     """The first poll emits none. The key is in no event, file or log."""
     caplog.set_level(logging.DEBUG)
     sandbox.fault("status", status=503, body={"message": f"who is {sandbox.api_key}?"}, skip=3)
-    events, state_file = EventList(clock), tmp_path / "state.json"
+    put, state_file = AsyncMock(), tmp_path / "state.json"
 
     async def sleep(pause: float) -> None:
         clock.sleep(pause)
@@ -62,8 +62,8 @@ def test_event_of_a_change_since_the_first_poll(
     connection = {"base_url": sandbox.base_url, "api_key": sandbox.api_key}
     options = source_options({**connection, "state_file": str(state_file)})
     with suppress(asyncio.CancelledError):
-        asyncio.run(Follower(options, events, clock=clock.clock, sleep=sleep).run())
-    [(_moment, event)] = events
+        asyncio.run(Follower(options, SimpleNamespace(put=put), clock=clock.clock, sleep=sleep).run())
+    [[event]] = [call.args for call in put.await_args_list]
     assert event["clouddb"] == {
         "operation": sandbox.api("GET", f"/projects/{PAST}/operations")["operations"][0],
         "previous_status": "running",
@@ -96,28 +96,28 @@ def test_events_are_filtered_by_project_action_and_status(account: Account) -> N
 def test_undelivered_event_is_emitted_after_a_restart(account: Account, tmp_path: Path) -> None:
     """As when a rulebook ends: the source is cancelled after the rules have stopped taking events."""
 
-    class Queue(EventList):
+    class Queue:
         """The rules take only the first event, and the second one fills the queue."""
 
         async def put(self, event: dict[str, Any], /) -> None:
-            if len(self) == 2:
+            if len(account.emitted) == 2:
                 raise asyncio.CancelledError
-            await super().put(event)
+            await account.put(event)
 
         def empty(self) -> bool:
-            return len(self) < 2
+            return len(account.emitted) < 2
 
-    account.emitted = Queue(account.clock)
+    account.queue = Queue()
     for moment in (10, 11, 12):
         account.start("p1", moment, seconds=0)
     state_file = str(tmp_path / "state.json")
     assert account.follow(40, state_file=state_file) == ["p1-10 finished", "p1-11 finished"]
-    account.emitted = EventList(account.clock)
+    account.queue, account.emitted = account, []
     assert account.follow(40, state_file=state_file) == ["p1-11 finished", "p1-12 finished"]
 
 
 def test_failing_project_does_not_delay_the_others(account: Account, caplog: pytest.LogCaptureFixture) -> None:
-    account.error = lambda moment, path: 503 if path == f"{LIST}/p0/operations" else None
+    account.fault = lambda moment, path: 503 if path == f"{LIST}/p0/operations" else None
     account.start("p1", 100, seconds=0)
     assert account.follow(150) == ["p1-100 finished"]
     assert account.delays("p1")[0] <= 30
@@ -130,7 +130,7 @@ def test_failing_project_does_not_delay_the_others(account: Account, caplog: pyt
 def test_error_that_retrying_cannot_fix_ends_the_source(
     account: Account, status: int, since: float, error: type[Exception]
 ) -> None:
-    account.error = lambda moment, path: status if moment >= since else None
+    account.fault = lambda moment, path: status if moment >= since else None
     with pytest.raises(error):
         account.follow(300)
     assert account.clock.elapsed <= since + (50 if status == 401 else 30)
@@ -146,7 +146,7 @@ def refused(account: Account, times: int, gap: float = 5) -> list[float]:
         refusals.append(moment)
         return 401
 
-    account.error = refuse
+    account.fault = refuse
     return refusals
 
 
@@ -173,18 +173,18 @@ def test_rare_refusals_do_not_end_the_source(account: Account) -> None:
 
 def test_projects_selected_by_their_ids_are_not_listed(account: Account) -> None:
     """A key that is limited to a project may not list projects."""
-    account.error = lambda moment, path: 404 if path == LIST else None
+    account.fault = lambda moment, path: 404 if path == LIST else None
     account.start("p1", 10, seconds=30)
     assert account.follow(100, project_ids=["p1", "no-such"]) == ["p1-10 running", "p1-10 finished"]
     assert LIST not in {path for _moment, path in account.sent}
-    account.error = lambda moment, path: None
+    account.fault = lambda moment, path: None
     with pytest.raises(NotFound):
         account.follow(100, project_ids=["no-such"])
 
 
 @pytest.mark.parametrize("status", [403, 503])
 def test_a_project_that_cannot_be_fetched_by_its_id_does_not_stop_the_others(account: Account, status: int) -> None:
-    account.error = lambda moment, path: status if path == f"{LIST}/p0" else None
+    account.fault = lambda moment, path: status if path == f"{LIST}/p0" else None
     for project in account.projects:
         account.start(project, 10, seconds=0)
     assert sorted(account.follow(100, project_ids=["p0", "p1"])) == ["p0-10 finished", "p1-10 finished"]
@@ -212,7 +212,7 @@ def test_one_missing_operation_is_not_forgotten(account: Account) -> None:
     account.start("p1", 5, seconds=200)
     for number in range(130):
         account.start("p1", 20 + number / 10, seconds=1)
-    account.error = lambda moment, path: 404 if path.endswith("/p1-5") and 60 < moment < 64 else None
+    account.fault = lambda moment, path: 404 if path.endswith("/p1-5") and 60 < moment < 64 else None
     events = account.follow(400)
     assert [each for each in events if each.startswith("p1-5 ")] == ["p1-5 running", "p1-5 finished"]
 
@@ -220,29 +220,25 @@ def test_one_missing_operation_is_not_forgotten(account: Account) -> None:
 def test_a_replica_that_lags_behind_repeats_no_event(account: Account) -> None:
     """List and operation of it, for one poll."""
     account.start("p1", 5, seconds=200)
-    operations, served = account.operations["p1"], account.get
+    operations = account.operations["p1"]
 
-    def get(segments: Any, query: Any) -> Any:
-        account.operations["p1"] = [] if 60 < account.clock.elapsed < 65 else operations
-        return served(segments, query)
+    def lag(moment: float, _path: str) -> None:
+        account.operations["p1"] = [] if 60 < moment < 65 else operations
 
-    account.get = get  # type: ignore[method-assign]
+    account.fault = lag
     assert account.follow(400) == ["p1-5 running", "p1-5 finished"]
 
 
 @pytest.mark.parametrize("wrong", range(1, 9))
 @pytest.mark.parametrize("hours", [24, -24])
 def test_one_wrong_date_moves_no_boundary(account: Account, wrong: int, hours: int) -> None:
-    served, count = account.get, itertools.count(1)
-
-    def get(segments: Any, query: Any) -> Any:
-        account.date_ahead = timedelta(hours=hours if next(count) == wrong else 0)
-        if account.clock.elapsed > 100 and "new" not in account.projects:
+    def before_request(moment: float, _path: str) -> None:
+        account.date_ahead = timedelta(hours=hours if len(account.sent) == wrong else 0)
+        if moment > 100 and "new" not in account.projects:
             account.add_project("new")
-            account.start("new", account.clock.elapsed, seconds=0)
-        return served(segments, query)
+            account.start("new", moment, seconds=0)
 
-    account.get = get  # type: ignore[method-assign]
+    account.fault = before_request
     [event] = account.follow(300)
     assert event.startswith("new-")
 
@@ -269,12 +265,10 @@ def test_unexpected_error_in_a_thread_is_raised() -> None:
 
 def test_a_wrong_first_date_does_not_shorten_the_backfill(account: Account) -> None:
     """The clock of the machine disagrees, so a second response is asked for."""
-    served, count = account.get, itertools.count()
 
-    def get(segments: Any, query: Any) -> Any:
-        account.date_ahead = timedelta(days=0 if next(count) else 1)
-        return served(segments, query)
+    def before_request(_moment: float, _path: str) -> None:
+        account.date_ahead = timedelta(days=1 if len(account.sent) == 1 else 0)
 
-    account.get = get  # type: ignore[method-assign]
+    account.fault = before_request
     account.start("p1", -1800)
     assert account.follow(30, backfill="1h", project_ids=["p1"]) == ["p1--1800 finished"]

@@ -12,7 +12,12 @@ from typing import Any
 
 import pytest
 
-from .conftest import EVER, LIST, Account, polls_in_parallel
+from ansible_collections.clouddb.control.tests.unit.support.simulated_operations import (
+    EVER,
+    LIST,
+    Account,
+    polls_in_parallel,
+)
 
 
 @pytest.fixture
@@ -33,24 +38,21 @@ def test_deleted_project_is_followed_until_its_operations_have_ended(account: Ac
 @pytest.mark.parametrize("moment", [40, 90])
 def test_single_404_does_not_forget_a_listed_project(account: Account, moment: float) -> None:
     account.start("p1", 20)
-    failed: list[float] = []
 
-    def error(now: float, path: str) -> int | None:
-        if path != "/projects/p1/operations" or now < moment or failed:
-            return None
-        failed.append(now)
-        return 404
+    def fault(_moment: float, path: str) -> int | None:
+        is_first = sum(polled_at >= moment for polled_at in account.moments("p1")) == 1
+        return 404 if path == "/projects/p1/operations" and is_first else None
 
-    account.error = error
+    account.fault = fault
     events = account.follow(600)
-    assert failed
+    assert max(account.moments("p1")) >= moment
     assert events[-1] == "p1-20 finished"
     assert len(events) == len(set(events))
 
 
 def test_project_with_unfinished_operations_that_is_gone_is_forgotten(account: Account) -> None:
     account.start("p1", 50, seconds=100_000)
-    account.error = lambda moment, path: 404 if path == "/projects/p1/operations" and moment >= 100 else None
+    account.fault = lambda moment, path: 404 if path == "/projects/p1/operations" and moment >= 100 else None
     account.hidden["p1"] = (100, EVER)
     account.follow(2000)
     assert 100 <= max(account.moments("p1")) < 200
@@ -87,7 +89,7 @@ def test_project_that_is_deleted_during_a_poll_is_polled_again(account: Account)
 def test_projects_in_the_state_are_followed_before_they_are_listed(account: Account, tmp_path: Path) -> None:
     state_file = str(tmp_path / "state.json")
     account.follow(60, state_file=state_file)
-    account.error = lambda moment, path: 503 if path == LIST else None
+    account.fault = lambda moment, path: 503 if path == LIST else None
     account.start("p1", 70)
     assert account.follow(120, state_file=state_file)[-1] == "p1-70 finished"
     assert account.emitted[0][1]["clouddb"]["project"]["name"] == "p1"
@@ -98,18 +100,14 @@ def test_projects_in_the_state_are_followed_before_they_are_listed(account: Acco
 def test_restart_before_the_first_list_loses_nothing(
     account: Account, tmp_path: Path, backfill: int, clock_ahead: timedelta
 ) -> None:
-    args: dict[str, Any] = {
-        "state_file": str(tmp_path / "state.json"),
-        "backfill": backfill,
-        "clock_ahead": clock_ahead,
-    }
+    args: dict[str, Any] = {"state_file": str(tmp_path / "state.json"), "clock_ahead": clock_ahead}
     account.start("p0", -1000)
     account.start("p2", -1)
     account.start("p1", 5)
-    account.error = lambda moment, path: 503 if moment < 120 else None
-    assert account.follow(10, **args) == []
+    account.fault = lambda moment, path: 503 if moment < 120 else None
+    assert account.follow(10, backfill=backfill, **args) == []
     account.clock.elapsed += 100
-    events = account.follow(100, **{**args, "backfill": 0})
+    events = account.follow(100, **args)
     assert {event[:2] for event in events} == ({"p0", "p1", "p2"} if backfill else {"p1"})
 
 
@@ -118,7 +116,7 @@ def test_restart_before_the_first_list_loses_nothing(
 
 @pytest.mark.parametrize("failures, is_complete", [(2, True), (3, False)])
 def test_page_after_the_first_is_attempted_three_times(account: Account, failures: int, is_complete: bool) -> None:
-    account.error = lambda moment, path: 503 if 3 <= len(account.sent) < 3 + failures else None
+    account.fault = lambda moment, path: 503 if 3 <= len(account.sent) < 3 + failures else None
     account.follow(3, page_size=1)
     assert (account.polled() != []) is is_complete
 
@@ -126,6 +124,6 @@ def test_page_after_the_first_is_attempted_three_times(account: Account, failure
 def test_list_that_always_fails_does_not_delay_projects_after_an_outage() -> None:
     account = Account(*(f"p{number}" for number in range(100)))
     account.start("p50", 500)
-    account.error = lambda moment, path: 503 if moment > 100 and (path == LIST or moment < 500) else None
+    account.fault = lambda moment, path: 503 if moment > 100 and (path == LIST or moment < 500) else None
     assert account.follow(700, requests_per_minute=600) == ["p50-500 finished"]
     assert account.emitted[0][0] < 600

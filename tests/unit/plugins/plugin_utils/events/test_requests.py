@@ -15,17 +15,17 @@ from unittest import mock
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._http.errors import StatusError
-from ansible_collections.clouddb.control.plugins.module_utils._http.message import Request
 from ansible_collections.clouddb.control.plugins.plugin_utils._events import follower
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.follower import PROJECT_LIST
-from ansible_collections.clouddb.control.plugins.plugin_utils._events.options import source_options
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.rate_limit import PacedClient
-from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
-from ansible_collections.clouddb.control.tests.unit.support.simulated_operations import CONNECTION, call
-
-from .conftest import EVER, LIST, Account, polls_in_parallel
+from ansible_collections.clouddb.control.tests.unit.support.simulated_operations import (
+    EVER,
+    LIST,
+    Account,
+    call,
+    polls_in_parallel,
+)
 
 
 def test_list_pauses_for_three_times_as_long_as_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -42,7 +42,7 @@ def test_operations_are_new_since_the_start_if_it_is_during_an_outage(
     caplog: pytest.LogCaptureFixture, clock_ahead: timedelta, clock_is_set_at: float
 ) -> None:
     account = Account("a")
-    account.error = lambda moment, path: 503 if moment < 100 else None
+    account.fault = lambda moment, path: 503 if moment < 100 else None
     for moment in (-1, 0, 50):
         account.start("a", moment, seconds=0)
     emitted = account.follow(200, clock_ahead=clock_ahead, clock_is_set_at=clock_is_set_at)
@@ -57,7 +57,7 @@ def test_deleted_project_is_polled_until_two_lists_lack_it() -> None:
     account = Account("a", "b")
     account.hidden["b"] = (100, EVER)
     account.follow(300)
-    assert account.seconds("b") == [0, 30, 60, 90, 120, 150]
+    assert list(map(round, account.moments("b"))) == [0, 30, 60, 90, 120, 150]
 
 
 def test_response_that_takes_long_delays_neither_its_events_nor_other_projects() -> None:
@@ -72,7 +72,7 @@ def test_response_that_takes_long_delays_neither_its_events_nor_other_projects()
 
     with polls_in_parallel(account):
         account.follow(95, in_thread=in_thread)
-    assert account.seconds("b") == [0, 30, 60, 90]
+    assert list(map(round, account.moments("b"))) == [0, 30, 60, 90]
     assert [round(moment) for moment, _event in account.emitted] == [90]
 
 
@@ -93,25 +93,17 @@ def test_four_polls_run_at_the_same_time() -> None:
     assert started == ["a", "b", "c", "d"]
 
 
-def test_retry_after_applies_to_all_requests(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = FakeClock()
-    sent: list[float] = []
-    error = StatusError("too many requests", Request("GET", LIST, "request"), 1, 429)
-    error.retry_after = 20.0
-
-    def get(self: Client, *segments: str | int, query: Any = None) -> None:
-        sent.append(clock.elapsed)
-        if len(sent) == 3:
-            raise error
-
-    monkeypatch.setattr(Client, "get", get)
-    client = PacedClient(source_options({**CONNECTION}).connection, clock.clock, 600)
-    for _request in range(2):
-        client.get("projects")
-    with pytest.raises(StatusError):
-        client.get("projects")
-    client.get("projects", "p", "operations")
-    assert sent == pytest.approx([0, 0.1, 0.2, 20.2])
+def test_retry_after_applies_to_all_requests() -> None:
+    account = Account("p")
+    account.fault = lambda moment, path: (429, 20.0) if len(account.sent) == 3 else None
+    client = PacedClient(account.client().connection, account.clock.clock, 600)
+    with account.serving():
+        for _request in range(2):
+            client.get("projects")
+        with pytest.raises(StatusError):
+            client.get("projects")
+        client.get("projects", "p", "operations")
+    assert [moment for moment, _path in account.sent] == pytest.approx([0, 0.1, 0.2, 20.2])
 
 
 def test_first_round_begins_with_the_latest_updated_projects() -> None:
