@@ -176,6 +176,8 @@ from ..plugin_utils._report.usage import checked_limits
 from ..plugin_utils._versions import FilterFailed, inert
 
 MAX_CLOCK_DIFFERENCE_SECONDS = 300
+# A hundred years. Time itself has less than a million days.
+MOST_DAYS = 36525
 
 
 def account_report(
@@ -197,7 +199,7 @@ def account_report(
     """The report, marked as unsafe so that values of the service are never rendered as templates."""
     try:
         for option, number in {"days": days, "stale_days": stale_days}.items():
-            integer({option: number}, option, 1)
+            integer({option: number}, option, 1, MOST_DAYS)
         for option, number in {"most_timelines": most_timelines, "most_rows": most_rows}.items():
             integer({option: number}, option, 0)
         seconds = duration({"interval": interval}, "interval", zero=False)
