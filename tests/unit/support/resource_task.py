@@ -4,22 +4,21 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
+from ansible_collections.clouddb.control.tests.unit.support.each_module import module_named
 from ansible_collections.clouddb.control.tests.unit.support.module_main import defaults_of
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
 SHOP = "wispy-lake-12345678"
-MODULES = "ansible_collections.clouddb.control.plugins.modules."
 
 
 def task(client: Client, module: str, check_mode: bool = False, **options: Any) -> dict[str, Any]:
-    imported = importlib.import_module(MODULES + module)
+    imported = module_named(module)
     result: dict[str, Any] = imported.run({**defaults_of(imported), "project": "shop", **options}, client, check_mode)
     return result
 

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import importlib
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -14,8 +13,8 @@ import pytest
 from ansible_collections.clouddb.control.plugins.module_utils._http import transport
 from ansible_collections.clouddb.control.plugins.module_utils._http.attempt import AttemptError
 from ansible_collections.clouddb.control.plugins.module_utils._options import NOT_CREATED_ID
+from ansible_collections.clouddb.control.tests.unit.support.each_module import module_named
 from ansible_collections.clouddb.control.tests.unit.support.module_main import NAMES_NULLS_IN_LISTS, Outcome, run_main
-from ansible_collections.clouddb.control.tests.unit.support.resource_task import MODULES
 
 Options = dict[str, Any]
 VALID: dict[str, Any] = {"base_url": "https://control.example.com/api/v2", "api_key": "bearer-key-0123456789"}
@@ -35,7 +34,7 @@ def no_requests(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run(module: str, options: Options, check_mode: bool = False) -> Outcome:
-    return run_main(importlib.import_module(MODULES + module), {**VALID, **options}, check_mode)
+    return run_main(module_named(module), {**VALID, **options}, check_mode)
 
 
 @pytest.mark.parametrize("check_mode", [False, True])
