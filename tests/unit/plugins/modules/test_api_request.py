@@ -11,16 +11,11 @@ import pytest
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._secrets import MASK
 from ansible_collections.clouddb.control.plugins.modules import api_request
-from ansible_collections.clouddb.control.tests.unit.support.api_request_task import (
-    BLOG,
-    BRANCHES,
-    PREVIEW,
-    SHOP,
-    failing,
-    task,
-)
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
 from ansible_collections.clouddb.control.tests.unit.support.module_main import Outcome, run_main
+from ansible_collections.clouddb.control.tests.unit.support.resource_task import BLOG, BRANCHES, PREVIEW, SHOP
+from ansible_collections.clouddb.control.tests.unit.support.resource_task import api_request_task as task
+from ansible_collections.clouddb.control.tests.unit.support.resource_task import failing_api_request as failing
 from ansible_collections.clouddb.control.tests.unit.support.return_values import undocumented_fields
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 

@@ -17,10 +17,10 @@ import pytest
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._operations import waiting
-from ansible_collections.clouddb.control.tests.unit.support.api_request_task import task as api_request
 from ansible_collections.clouddb.control.tests.unit.support.each_module import sampled
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
 from ansible_collections.clouddb.control.tests.unit.support.resource_task import SHOP, failing, task, writes
+from ansible_collections.clouddb.control.tests.unit.support.resource_task import api_request_task as api_request
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
 PROJECT = f"/projects/{SHOP}"

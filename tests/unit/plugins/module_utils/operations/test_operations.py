@@ -158,7 +158,7 @@ def test_what_a_poll_requests(serve: Serve, script: list[Reply], found: str, sta
     served, polled = serve(*script, api_retries=0), []
     with pytest.raises(StatusError) if status else nullcontext() as error:
         polled.extend(each["id"] for each in ops.poll_operations(served.client, "p", ["b", "a", "c"]))
-    assert (polled, error and error.value.status) == ([*found], status)
+    assert (polled, error and error.value.status, len(served.requests)) == ([*found], status, len(script))
 
 
 # All projects
