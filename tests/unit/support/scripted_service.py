@@ -14,12 +14,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from email.message import Message
 from http.client import parse_headers
-from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import parse_qsl, urlsplit
-
-# Key and self-signed certificate of 127.0.0.1, valid until 2120.
-CERTIFICATE = Path(__file__).with_name("127.0.0.1.pem")
 
 MAX_WAIT = 60.0  # seconds; a client that does not time out fails its test instead of hanging
 
@@ -85,7 +81,7 @@ CUT_OFF = reply(
 
 
 class ScriptedService:
-    """Responds at C(base_url) and records the C(requests). C(tls) true uses the certificate above, a context its own."""
+    """Responds at C(base_url) and records the C(requests). C(tls) true uses a certificate of an unknown authority, a context its own."""
 
     def __init__(self, listener: socket.socket, script: list[Reply], tls: bool | ssl.SSLContext = False):
         self.address: tuple[str, int] = listener.getsockname()
@@ -97,8 +93,10 @@ class ScriptedService:
         self._listener = listener
         self._tls = tls
         if tls is True:
+            import trustme  # which not all programs that use this file have
+
             self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            self._tls.load_cert_chain(CERTIFICATE)
+            trustme.CA().issue_cert("127.0.0.1").configure_cert(self._tls)
 
     def reply_to(self, request: Request) -> Reply:
         """The next reply of the script, or a 599 if the script has ended."""
