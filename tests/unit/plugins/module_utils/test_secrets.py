@@ -140,33 +140,29 @@ def test_the_secrets_of_a_body_are_known() -> None:
     assert secret_texts(None) == set()
 
 
-def hiding(*secrets: str) -> Masker:
+# The longest are masked first: the remainder of a longer one could be guessed.
+WITHIN_EACH_OTHER = ["b" * 12, "a" + "b" * 12, "c" + "b" * 12 + "c"]
+
+
+@pytest.mark.parametrize(
+    "secrets, text, shown",
+    [
+        (WITHIN_EACH_OTHER, " ".join(WITHIN_EACH_OTHER), f"{MASK} {MASK} {MASK}"),
+        # Text may contain one that is so short.
+        (["a" * 5, "b" * 6], f"{'a' * 5} {'b' * 6}", f"{'a' * 5} {MASK}"),
+        # The password of an address.
+        (["postgres://owner:p%40ss-word@host/db", "postgres://[host/db"], "p@ss-word, p%40ss-word", f"{MASK}, {MASK}"),
+        # Ansible would mask the lines of asterisks in its output.
+        ([MASK], MASK, MASK),
+    ],
+)
+def test_secrets_to_hide(secrets: list[str], text: str, shown: str) -> None:
     masker = Masker()
-    for each in secrets:
-        masker.hide(each)
-    return masker
-
-
-def test_keys_within_other_keys_are_masked() -> None:
-    """The longest first: the remainder of a longer one could be guessed."""
-    keys = ["b" * 12, "a" + "b" * 12, "c" + "b" * 12 + "c"]
-    assert hiding(*keys).text(" ".join(keys)) == f"{MASK} {MASK} {MASK}"
-
-
-def test_keys_so_short_that_text_may_contain_them_are_not_masked() -> None:
-    assert hiding("a" * 5, "b" * 6).text(f"{'a' * 5} {'b' * 6}") == f"{'a' * 5} ********"
+    masker.hide(*secrets)
+    assert masker.text(text) == shown
+    assert MASK not in masker.secrets
 
 
 def test_encodings_of_a_key() -> None:
     assert encodings("\"a/\\b'") == {"\"a/\\b'", "\\\"a/\\\\b'", "%22a/%5Cb%27", "%22a%2F%5Cb%27", "\"a/\\\\b\\'"}
     assert "\ud800" in encodings("\ud800")
-
-
-def test_password_in_a_known_address_is_masked_in_other_texts() -> None:
-    masker = hiding("postgres://owner:p%40ss-word@host/db", "postgres://[host/db")
-    assert masker.text("p@ss-word, p%40ss-word") == f"{MASK}, {MASK}"
-
-
-def test_the_mask_itself_is_no_secret() -> None:
-    """Ansible would mask the lines of asterisks in its output."""
-    assert hiding(MASK).secrets == frozenset()

@@ -57,16 +57,17 @@ def test_an_operation_without_a_readable_timestamp_comes_last() -> None:
 # Selecting
 
 
-def test_fetches_no_more_pages_than_max_results_needs(serve: Serve) -> None:
+@pytest.mark.parametrize(
+    "selection, number",
+    [
+        ({"max_results": 3}, 3),
+        *(({"created_after": since}, 4) for since in (timedelta(hours=2), EPOCH - timedelta(hours=2))),
+    ],
+)
+def test_fetches_no_more_pages_than_it_needs(serve: Serve, selection: dict[str, Any], number: int) -> None:
     # The script has no third page: the service would respond 599 to a third request.
-    script = operations(1, 2, cursor="1"), operations(3, 4, cursor="2")
-    assert listed(serve, *script, max_results=3) == ["1h", "2h", "3h"]
-
-
-@pytest.mark.parametrize("created_after", [timedelta(hours=2), EPOCH - timedelta(hours=2)])
-def test_fetches_no_more_pages_than_created_after_needs(serve: Serve, created_after: Any) -> None:
     script = operations(0.5, 1, cursor="1"), operations(1.5, 2, 2.1, cursor="2")
-    assert listed(serve, *script, created_after=created_after) == ["0.5h", "1h", "1.5h", "2h"]
+    assert listed(serve, *script, **selection) == ["0.5h", "1h", "1.5h", "2h"][:number]
 
 
 @pytest.mark.parametrize("hours_off", [-7, 1])
