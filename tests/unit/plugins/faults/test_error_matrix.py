@@ -25,7 +25,7 @@ from ansible.plugins.loader import inventory_loader
 from ansible_collections.clouddb.control.plugins.module_utils._http import backoff
 from ansible_collections.clouddb.control.plugins.modules import operation_wait
 from ansible_collections.clouddb.control.tests.unit.plugins.faults import matrix
-from ansible_collections.clouddb.control.tests.unit.plugins.faults.faulty_proxy import ERRORS, NEVER, FaultyProxy
+from ansible_collections.clouddb.control.tests.unit.plugins.faults.faulty_proxy import ERRORS, FaultyProxy
 from ansible_collections.clouddb.control.tests.unit.plugins.faults.matrix import MATRIX, RETRY_AFTER, Expected, Row
 from ansible_collections.clouddb.control.tests.unit.support import each_module
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
@@ -122,22 +122,18 @@ class Cell:
         column, pauses_before = self.column, len(self.clock.pauses)
         self.is_permanent = is_permanent
         self.proxy.inject(ERRORS.get(self.error), column.method, 1000 if is_permanent else 1, column.skip)
-        self.clock.on_sleep = partial(self._on_sleep, pauses_before + 1 + column.skip)
+        self.clock.on_sleep = self._on_sleep
         connection = {"base_url": self.proxy.base_url, "api_key": self.sandbox.api_key}
         outcome = column.run({**connection, "api_timeout": 60, "api_retries": 1}, name)
-        self.proxy.refuse_after = NEVER
         targets = [request.target for request in self.proxy.requests if request.method == column.method]
         self.requests = targets.count(targets[0]) - column.skip if targets else 0
         self.pauses = self.clock.pauses[pauses_before:]
         return outcome
 
-    def _on_sleep(self, pauses_with_error: int, _seconds: float) -> None:
-        """A transient error ends, and the operation that a wait polls goes on."""
-        if not self.is_permanent:
-            if len(self.clock.pauses) == pauses_with_error:
-                self.proxy.refuse_after = NEVER
-            if self.column.expected == "later_poll":
-                self.sandbox.advance(50)
+    def _on_sleep(self, _seconds: float) -> None:
+        """After a transient error, the operation that a wait polls goes on."""
+        if self.column.expected == "later_poll" and not self.is_permanent:
+            self.sandbox.advance(50)
 
 
 def some(items: Iterable[Any], number: int, stride: int, is_soak: bool) -> list[Any]:
