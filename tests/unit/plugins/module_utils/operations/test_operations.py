@@ -149,7 +149,7 @@ def test_several_operations_are_one_page_with_room_for_twice_as_many(serve: Serv
         ([named("a", "x", cursor="1"), named("b", "y"), single("c")], "abc", None),
         ([named("a", "x", cursor="1"), named("y", cursor="2"), single("b"), single("c")], "abc", None),
         ([named("a", "x"), single("b"), single("c")], "abc", None),
-        # Nothing after an error of the list, or one that other requests would get, but the others after a transient error.
+        # Nothing after an error of the list or one that others would get, but the others after a transient error.
         ([reply({}, 403)], "", 403),
         *(([reply({}, 500), single("b"), reply({}, status)], "b", status) for status in (401, 429)),
         *(([named("x"), reply({}, status), single("a"), single("c")], "ac", status) for status in (500, 504)),
