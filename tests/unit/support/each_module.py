@@ -33,10 +33,13 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "snapshot": {"project": SHOP, "name": "nightly", "state": "absent"},
     "snapshot_info": {"project": SHOP},
 }
-EACH_MODULE: list[tuple[ModuleType, dict[str, Any]]] = [
-    (importlib.import_module(f"ansible_collections.clouddb.control.plugins.modules.{name}"), options)
-    for name, options in OPTIONS.items()
-]
+
+
+def module_named(name: str) -> ModuleType:
+    return importlib.import_module(f"ansible_collections.clouddb.control.plugins.modules.{name}")
+
+
+EACH_MODULE = [(module_named(name), options) for name, options in OPTIONS.items()]
 # Those that change something then.
 CHANGES = {"api_key", "branch_restore", "project"}
 of_every_module = pytest.mark.parametrize("module, options", EACH_MODULE)

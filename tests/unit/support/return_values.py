@@ -24,7 +24,8 @@ NOT_COMPARED = {"by_status", "by_action", "confirmation", "plan", "variables", "
 @functools.cache
 def return_values(module: ModuleType) -> dict[str, Any]:
     """The return values that the module documents, by name."""
-    documented: dict[str, Any] = yaml.safe_load(module.RETURN)
+    # The one of libyaml, if there is one, is ten times faster.
+    documented: dict[str, Any] = yaml.load(module.RETURN, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     return documented
 
 

@@ -13,13 +13,9 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from email.message import Message
-from email.parser import Parser
-from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, TypeVar
+from http.client import parse_headers
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import parse_qsl, urlsplit
-
-# Key and self-signed certificate of 127.0.0.1, valid until 2120.
-CERTIFICATE = Path(__file__).with_name("127.0.0.1.pem")
 
 MAX_WAIT = 60.0  # seconds; a client that does not time out fails its test instead of hanging
 
@@ -85,7 +81,7 @@ CUT_OFF = reply(
 
 
 class ScriptedService:
-    """Responds at C(base_url) and records the C(requests). C(tls) true uses the certificate above, a context its own."""
+    """Responds at C(base_url) and records the C(requests). C(tls) true uses a certificate of an unknown authority, a context its own."""
 
     def __init__(self, listener: socket.socket, script: list[Reply], tls: bool | ssl.SSLContext = False):
         self.address: tuple[str, int] = listener.getsockname()
@@ -97,48 +93,39 @@ class ScriptedService:
         self._listener = listener
         self._tls = tls
         if tls is True:
+            import trustme  # which not all programs that use this file have
+
             self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            self._tls.load_cert_chain(CERTIFICATE)
+            trustme.CA().issue_cert("127.0.0.1").configure_cert(self._tls)
 
     def reply_to(self, request: Request) -> Reply:
         """The next reply of the script, or a 599 if the script has ended."""
         return self.script.pop(0) if self.script else reply({"message": "the script has ended"}, 599)
 
     def serve(self) -> None:
-        while True:
-            try:
-                connection, _address = self._listener.accept()
-            except OSError:
-                return
-            # A client may disconnect at any time, for example when it does not trust the certificate.
-            with suppress(OSError), connection:
-                if self._tls:
-                    connection = self._tls.wrap_socket(connection, server_side=True)
-                with connection, connection.makefile("rb") as stream:
-                    self.respond(connection, stream)
+        """Respond to one request of each connection, until the listener is closed."""
+        with suppress(OSError):
+            while True:
+                self.respond(self._listener.accept()[0])
 
-    def respond(self, connection: socket.socket, stream: BinaryIO) -> None:
-        """Respond to one request; the connection is closed afterwards."""
-        if request := self.receive(stream):
-            sent = self.reply_to(request)
-            send(connection, sent, self.hanging)
-            if sent.tunnels:
-                with socket.create_connection(("127.0.0.1", int(request.target.rpartition(":")[2]))) as service:
-                    threading.Thread(target=pump, args=[service, connection], daemon=True).start()
-                    pump(connection, service)
-
-    def receive(self, stream: BinaryIO) -> Request | None:
-        """The next request, if there is one."""
-        line = stream.readline().decode("latin-1")
-        if not line.strip():
-            return None
-        head = ""
-        while (field := stream.readline().decode("latin-1")) not in ("\r\n", ""):
-            head += field
-        headers = Parser().parsestr(head)
-        method, target, _version = line.split()
-        self.requests.append(Request(method, target, headers, stream.read(int(headers.get("Content-Length") or 0))))
-        return self.requests[-1]
+    def respond(self, connection: socket.socket) -> None:
+        # A client may disconnect at any time, for example when it does not trust the certificate.
+        with suppress(OSError), connection:
+            if self._tls:
+                connection = self._tls.wrap_socket(connection, server_side=True)
+            with connection, connection.makefile("rb") as stream:
+                if not (line := stream.readline().split()):
+                    return
+                headers = parse_headers(stream)
+                method, target, _version = (part.decode("latin-1") for part in line)
+                request = Request(method, target, headers, stream.read(int(headers.get("Content-Length") or 0)))
+                self.requests.append(request)
+                sent = self.reply_to(request)
+                send(connection, sent, self.hanging)
+                if sent.tunnels:
+                    with socket.create_connection(("127.0.0.1", int(target.rpartition(":")[2]))) as service:
+                        threading.Thread(target=pump, args=[service, connection], daemon=True).start()
+                        pump(connection, service)
 
 
 def send(connection: socket.socket, sent: Reply, hanging: threading.Event) -> None:

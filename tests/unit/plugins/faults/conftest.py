@@ -34,7 +34,7 @@ def proxy(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultyP
     connect = socket.socket.connect
 
     def connecting(sock: socket.socket, address: Any) -> None:
-        if address == running.address and len(running.requests) >= running.refuse_after:
+        if address == running.address and running.refuses():
             raise ConnectionRefusedError(111, "Connection refused")
         connect(sock, address)
 

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import socket
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -22,33 +21,33 @@ from ansible_collections.clouddb.control.tests.unit.support.scripted_service imp
     reply,
 )
 
-NEVER = sys.maxsize
-
 
 class FaultyProxy(ScriptedService):
     """Forwards requests to the sandbox and its responses back.
 
     C(requests) are those since the last C(inject). C(responses) are all bodies of the sandbox, including those that the
-    client did not receive. With C(refuse_after), connections are refused after this number of C(requests).
+    client did not receive.
     """
 
     application: Application
     responses: list[bytes]
-    refuse_after = NEVER
-    _error: Error
+    _error: Error | None = None
     _method = ""
     _skip = _times = 0
 
     def inject(self, error: Error | None, method: str, times: int, skip: int = 0) -> None:
         """Let this error be the reply to the next C(times) requests of this method, after the first C(skip) ones.
 
-        None: connections are refused. Only lists precede a request of another method.
+        None: its connection is refused. Only a list precedes a request of another method than GET.
         """
         self.requests.clear()
-        if error:
-            self._error, self._method, self._times, self._skip = error, method, times, skip
-        else:
-            self.refuse_after = skip + (method != "GET")
+        self._error, self._method, self._times, self._skip = error, method, times, skip
+
+    def refuses(self) -> bool:
+        """Whether to refuse the next connection, which counts then."""
+        is_refused = not self._error and self._times > 0 and len(self.requests) >= self._skip + (self._method != "GET")
+        self._times -= is_refused
+        return is_refused
 
     def wait_until_idle(self) -> None:
         """Wait until all requests that were sent are handled: connections are served in order."""
@@ -57,7 +56,7 @@ class FaultyProxy(ScriptedService):
             last.recv(1)
 
     def reply_to(self, request: Request) -> Reply:
-        if request.method == self._method and self._times:
+        if self._error and self._times and request.method == self._method:
             if not self._skip:
                 self._times -= 1
                 return self._error(self, request)

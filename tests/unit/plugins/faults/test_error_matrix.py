@@ -23,17 +23,9 @@ from ansible.parsing.dataloader import DataLoader
 from ansible.plugins.loader import inventory_loader
 
 from ansible_collections.clouddb.control.plugins.module_utils._http import backoff
-from ansible_collections.clouddb.control.plugins.modules import (
-    api_key,
-    api_key_info,
-    api_key_policy,
-    api_request,
-    operation_info,
-    operation_wait,
-    project_info,
-)
+from ansible_collections.clouddb.control.plugins.modules import operation_wait
 from ansible_collections.clouddb.control.tests.unit.plugins.faults import matrix
-from ansible_collections.clouddb.control.tests.unit.plugins.faults.faulty_proxy import ERRORS, NEVER, FaultyProxy
+from ansible_collections.clouddb.control.tests.unit.plugins.faults.faulty_proxy import ERRORS, FaultyProxy
 from ansible_collections.clouddb.control.tests.unit.plugins.faults.matrix import MATRIX, RETRY_AFTER, Expected, Row
 from ansible_collections.clouddb.control.tests.unit.support import each_module
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
@@ -58,20 +50,17 @@ class Column(NamedTuple):
     skip: int = 0
 
 
-def task(module: ModuleType, **options: Any) -> Run:
-    """The module with these options; the value C(...) stands for the name."""
+def with_name(value: Any, name: str) -> Any:
+    """The value, with the name in place of each C(...)."""
+    if isinstance(value, dict):
+        return {field: with_name(each, name) for field, each in value.items()}
+    return name if value is ... else value
+
+
+def task(module: str, **options: Any) -> Run:
+    """The module with these options."""
     return lambda connection, name: run_main(
-        module, {**connection, **{option: name if value is ... else value for option, value in options.items()}}
-    )
-
-
-def request(method: str, connection: dict[str, Any], name: str) -> Outcome:
-    """api_request, which creates or deletes the project of this name."""
-    options: dict[str, Any] = {"path": "projects/{id}", "find": {"list": "projects", "match": {"name": name}}}
-    if method == "POST":
-        options.update(path="projects", body={"project": {"name": name}})
-    return run_main(
-        api_request, {**connection, **options, "method": method, "wait": False, "lock_timeout": 130, "interval": 100}
+        each_module.module_named(module), {**connection, **with_name(options, name)}
     )
 
 
@@ -86,17 +75,21 @@ def inventory(connection: dict[str, Any], name: str) -> Outcome:
     return Outcome(0, {}, "")
 
 
+FIND = {"list": "projects", "match": {"name": ...}}
+request = partial(task, "api_request", find=FIND, wait=False, lock_timeout=130, interval=100)
 # With time for several polls.
-wait = partial(task, operation_wait, project_id=SHOP, timeout=200, interval=100)
+wait = partial(task, "operation_wait", project_id=SHOP, timeout=200, interval=100)
 COLUMNS = {
-    "api_key present": Column("present", task(api_key, name=...), "POST"),
-    "api_key absent": Column("absent", task(api_key, name=..., state="absent"), "DELETE"),
-    "api_request create": Column("create", partial(request, "POST"), "POST"),
-    "api_request delete": Column("delete", partial(request, "DELETE"), "DELETE"),
-    "api_key_info": Column("reads", task(api_key_info)),
-    "api_key_policy": Column("reads", task(api_key_policy)),
-    "project_info": Column("reads", task(project_info, page_size=100)),
-    "operation_info": Column("reads", task(operation_info, project_id=SHOP, page_size=100)),
+    "api_key present": Column("present", task("api_key", name=...), "POST"),
+    "api_key absent": Column("absent", task("api_key", name=..., state="absent"), "DELETE"),
+    "api_request create": Column(
+        "create", request(method="POST", path="projects", body={"project": {"name": ...}}), "POST"
+    ),
+    "api_request delete": Column("delete", request(method="DELETE", path="projects/{id}"), "DELETE"),
+    "api_key_info": Column("reads", task("api_key_info")),
+    "api_key_policy": Column("reads", task("api_key_policy")),
+    "project_info": Column("reads", task("project_info", page_size=100)),
+    "operation_info": Column("reads", task("operation_info", project_id=SHOP, page_size=100)),
     "projects": Column("reads", inventory),
     "operation_wait first poll": Column("first_poll", wait(operation_id="done")),
     "operation_wait later poll": Column("later_poll", wait(operation_id=...), skip=1),
@@ -129,22 +122,18 @@ class Cell:
         column, pauses_before = self.column, len(self.clock.pauses)
         self.is_permanent = is_permanent
         self.proxy.inject(ERRORS.get(self.error), column.method, 1000 if is_permanent else 1, column.skip)
-        self.clock.on_sleep = partial(self._on_sleep, pauses_before + 1 + column.skip)
+        self.clock.on_sleep = self._on_sleep
         connection = {"base_url": self.proxy.base_url, "api_key": self.sandbox.api_key}
         outcome = column.run({**connection, "api_timeout": 60, "api_retries": 1}, name)
-        self.proxy.refuse_after = NEVER
         targets = [request.target for request in self.proxy.requests if request.method == column.method]
         self.requests = targets.count(targets[0]) - column.skip if targets else 0
         self.pauses = self.clock.pauses[pauses_before:]
         return outcome
 
-    def _on_sleep(self, pauses_with_error: int, _seconds: float) -> None:
-        """A transient error ends, and the operation that a wait polls goes on."""
-        if not self.is_permanent:
-            if len(self.clock.pauses) == pauses_with_error:
-                self.proxy.refuse_after = NEVER
-            if self.column.expected == "later_poll":
-                self.sandbox.advance(50)
+    def _on_sleep(self, _seconds: float) -> None:
+        """After a transient error, the operation that a wait polls goes on."""
+        if self.column.expected == "later_poll" and not self.is_permanent:
+            self.sandbox.advance(50)
 
 
 def some(items: Iterable[Any], number: int, stride: int, is_soak: bool) -> list[Any]:

@@ -32,8 +32,6 @@ from ansible_collections.clouddb.control.tests.unit.support.module_main import H
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import SILENCE, TUNNEL, Reply, reply, send
 
 ROOT = next(str(folder.parent) for folder in Path(__file__).absolute().parents if folder.name == "ansible_collections")
-# Ansible's importer has to be there before the first import of a collection.
-PROGRAM = f"from ansible.plugins.loader import init_plugin_loader as init; init(); from {__name__} import main; main()"
 # Also without being root, where the system allows it.
 NAMESPACES = ("unshare", "--user", "--map-root-user", "--net", "--mount")
 
@@ -96,8 +94,9 @@ def test_a_process_ends_by_its_deadline(task: str, tmp_path: Path) -> None:
     for file, content in FILES.items():
         (tmp_path / file).write_text(content, encoding="utf-8")
     command = " && ".join([*(f"mount --bind {file} /etc/{file}" for file in FILES), 'exec "$0" "$@"'])
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([ROOT, *sys.path]), "ANSIBLE_COLLECTIONS_PATH": ROOT}
-    program = [*NAMESPACES, "sh", "-c", command, sys.executable, "-c", PROGRAM, task]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([ROOT, *sys.path])}
+    python = [sys.executable, "-c", f"from {__name__} import main; main()"]
+    program = [*NAMESPACES, "sh", "-c", command, *python, task]
     ran = subprocess.run(program, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True, check=True)
     processes = json.loads(ran.stdout.splitlines()[-1])
     for case, seconds, message in processes:

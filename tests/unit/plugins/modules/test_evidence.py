@@ -17,10 +17,10 @@ import pytest
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._operations import waiting
-from ansible_collections.clouddb.control.tests.unit.support.api_request_task import task as api_request
 from ansible_collections.clouddb.control.tests.unit.support.each_module import sampled
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
 from ansible_collections.clouddb.control.tests.unit.support.resource_task import SHOP, failing, task, writes
+from ansible_collections.clouddb.control.tests.unit.support.resource_task import api_request_task as api_request
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
 PROJECT = f"/projects/{SHOP}"
@@ -88,38 +88,36 @@ def test_a_deletion_is_not_repeated_for_a_list_that_became_incomplete(sandbox: S
     assert writes(sandbox)[before:] == [f"DELETE {PROJECT}"]
 
 
-class TestTime:
-    """The timeout counts from the start of the task."""
+@pytest.mark.parametrize("check_mode", [True, False])
+@pytest.mark.parametrize(
+    "module, options",
+    [
+        ("branch", {"name": "new"}),
+        ("branch", {"name": None, "name_pattern": "pr-*", "state": "absent"}),
+        ("compute", {"branch": "dev", "max_cu": 4}),
+        ("database", {"branch": "dev", "name": "orders", "owner": "app"}),
+        ("database_user", {"branch": "dev", "name": "other"}),
+        ("branch_restore", {"name": "dev"}),
+    ],
+)
+def test_look_ups_count_for_the_timeout(
+    sandbox: Sandbox, client: Client, clock: FakeClock, module: str, options: Any, check_mode: bool
+) -> None:
+    sandbox.fault("status", status=429, retry_after=60, method="GET", times=None)
+    with mock.patch.object(waiting, "LAST_POLL_SECONDS", 1.0), pytest.raises(ClouddbError):
+        task(client, module, check_mode, **options, timeout=10)
+    assert (clock.elapsed <= 12, writes(sandbox)) == (True, [])
 
-    @pytest.mark.parametrize("check_mode", [True, False])
-    @pytest.mark.parametrize(
-        "module, options",
-        [
-            ("branch", {"name": "new"}),
-            ("branch", {"name": None, "name_pattern": "pr-*", "state": "absent"}),
-            ("compute", {"branch": "dev", "max_cu": 4}),
-            ("database", {"branch": "dev", "name": "orders", "owner": "app"}),
-            ("database_user", {"branch": "dev", "name": "other"}),
-            ("branch_restore", {"name": "dev"}),
-        ],
-    )
-    def test_look_ups_count(
-        self, sandbox: Sandbox, client: Client, clock: FakeClock, module: str, options: Any, check_mode: bool
-    ) -> None:
-        sandbox.fault("status", status=429, retry_after=60, method="GET", times=None)
-        with mock.patch.object(waiting, "LAST_POLL_SECONDS", 1.0), pytest.raises(ClouddbError):
-            task(client, module, check_mode, **options, timeout=10)
-        assert (clock.elapsed <= 12, writes(sandbox)) == (True, [])
 
-    def test_what_is_not_ready_is_waited_for(self, sandbox: Sandbox, client: Client) -> None:
-        """As the service's own test client does: the request was not carried out."""
-        answer = {"message": "branch not ready yet", "code": ""}
-        fault = {"status": 422, "body": answer, "method": "POST", "path": "*/databases"}
-        sandbox.fault("status", **fault, times=3)
-        assert task(client, "database", branch="dev", name="orders", owner="app")["changed"] is True
-        sandbox.fault("status", **fault, times=None)
-        failure = failing(client, module="database", branch="dev", name="later", owner="app", timeout=10)
-        assert failure["kind"] == "locked"
+def test_what_is_not_ready_is_waited_for(sandbox: Sandbox, client: Client) -> None:
+    """As the service's own test client does: the request was not carried out."""
+    answer = {"message": "branch not ready yet", "code": ""}
+    fault = {"status": 422, "body": answer, "method": "POST", "path": "*/databases"}
+    sandbox.fault("status", **fault, times=3)
+    assert task(client, "database", branch="dev", name="orders", owner="app")["changed"] is True
+    sandbox.fault("status", **fault, times=None)
+    failure = failing(client, module="database", branch="dev", name="later", owner="app", timeout=10)
+    assert failure["kind"] == "locked"
 
 
 def test_a_user_with_a_changed_name_is_an_error_at_once(sandbox: Sandbox, client: Client, clock: FakeClock) -> None:

@@ -9,21 +9,14 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.modules import (
-    api_key,
-    api_request,
-    branch_restore,
-    compute,
-    compute_info,
-    connection_info,
-    database,
-    database_user_info,
-    operation_info,
-    operation_wait,
-    project,
-    project_info,
+from ansible_collections.clouddb.control.plugins.modules import operation_wait, project_info
+from ansible_collections.clouddb.control.tests.unit.support.each_module import (
+    CHANGES,
+    SHOP,
+    module_named,
+    name_of,
+    of_every_module,
 )
-from ansible_collections.clouddb.control.tests.unit.support.each_module import CHANGES, SHOP, name_of, of_every_module
 from ansible_collections.clouddb.control.tests.unit.support.module_main import Outcome, run_main
 from ansible_collections.clouddb.control.tests.unit.support.resource_task import writes
 from ansible_collections.clouddb.control.tests.unit.support.return_values import missing_fields, undocumented_fields
@@ -67,45 +60,45 @@ def test_success_returns_the_documented_fields(
 
 
 # Tasks that select what an earlier task of the play would create. Its id is null, or an empty text before ansible-core 2.19.
-LATER_TASKS: list[tuple[ModuleType, dict[str, Any]]] = [
-    (api_key, {"state": "absent", "id": None}),
-    (api_request, {"method": "DELETE", "path": f"projects/{SHOP}/branches/"}),
-    (project_info, {"project_id": None, "required": True}),
-    (operation_info, {"project_id": None}),
-    (operation_info, {"project": ""}),
-    (operation_info, {"project": "later"}),
-    (operation_info, {"project_id": None, "operation_id": None}),
-    (operation_info, {"project_id": SHOP, "operation_id": [None]}),
-    (operation_info, {"project_id": SHOP, "branch_id": None}),
-    (operation_info, {"project_id": SHOP, "endpoint_id": None}),
-    (operation_wait, {"project_id": None}),
-    (operation_wait, {"project": None}),
-    (operation_wait, {"project": "later", "operation_id": "done"}),
-    (operation_wait, {"project_id": None, "operation_id": "done"}),
-    (operation_wait, {"project_id": SHOP, "operation_id": [None]}),
-    (operation_wait, {"operations": None}),
-    (operation_wait, {"operations": [{"id": None, "project_id": SHOP}, {"id": "done", "project_id": ""}]}),
-    (project, {"id": None, "state": "absent"}),
-    (database, {"project": None, "name": "orders", "owner": "app"}),
-    (connection_info, {"project": None, "database": "orders"}),
-    (compute, {"project": None, "state": "started"}),
-    (branch_restore, {"project": None, "name": "preview", "source": None}),
-    (compute_info, {"project": None, "branch": None}),
-    (database_user_info, {"project": None}),
+LATER_TASKS: list[tuple[str, dict[str, Any]]] = [
+    ("api_key", {"state": "absent", "id": None}),
+    ("api_request", {"method": "DELETE", "path": f"projects/{SHOP}/branches/"}),
+    ("project_info", {"project_id": None, "required": True}),
+    ("operation_info", {"project_id": None}),
+    ("operation_info", {"project": ""}),
+    ("operation_info", {"project": "later"}),
+    ("operation_info", {"project_id": None, "operation_id": None}),
+    ("operation_info", {"project_id": SHOP, "operation_id": [None]}),
+    ("operation_info", {"project_id": SHOP, "branch_id": None}),
+    ("operation_info", {"project_id": SHOP, "endpoint_id": None}),
+    ("operation_wait", {"project_id": None}),
+    ("operation_wait", {"project": None}),
+    ("operation_wait", {"project": "later", "operation_id": "done"}),
+    ("operation_wait", {"project_id": None, "operation_id": "done"}),
+    ("operation_wait", {"project_id": SHOP, "operation_id": [None]}),
+    ("operation_wait", {"operations": None}),
+    ("operation_wait", {"operations": [{"id": None, "project_id": SHOP}, {"id": "done", "project_id": ""}]}),
+    ("project", {"id": None, "state": "absent"}),
+    ("database", {"project": None, "name": "orders", "owner": "app"}),
+    ("connection_info", {"project": None, "database": "orders"}),
+    ("compute", {"project": None, "state": "started"}),
+    ("branch_restore", {"project": None, "name": "preview", "source": None}),
+    ("compute_info", {"project": None, "branch": None}),
+    ("database_user_info", {"project": None}),
 ]
 
 
-@pytest.mark.parametrize("module, options", LATER_TASKS)
-def test_check_mode_accepts_what_an_earlier_task_creates(sandbox: Sandbox, module: ModuleType, options: Any) -> None:
+@pytest.mark.parametrize("name, options", LATER_TASKS)
+def test_check_mode_accepts_what_an_earlier_task_creates(sandbox: Sandbox, name: str, options: Any) -> None:
+    module = module_named(name)
     outcome = run(sandbox, module, options, check_mode=True)
-    assert outcome.success["changed"] is (module in (api_key, api_request, branch_restore, compute, database, project))
+    changing = ("api_key", "api_request", "branch_restore", "compute", "database", "project")
+    assert outcome.success["changed"] is (name in changing)
     assert_documented(module, outcome, "success")
     # Of this resource, nothing is listed, fetched or deleted.
     assert not any(SHOP in sent or sent.startswith("DELETE") for sent in sandbox.sent())
-    listed = outcome.result.get("operations", []) + outcome.result.get("projects", [])
-    assert [item["id"] for item in listed + outcome.result.get("revoked", [])] == [None] * (
-        module in (api_key, project_info)
-    )
+    shown = [each for field in ("operations", "projects", "revoked") for each in outcome.result.get(field, [])]
+    assert [each["id"] for each in shown] == [None] * (name in ("api_key", "project_info"))
 
 
 @of_every_module

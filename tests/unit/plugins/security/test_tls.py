@@ -10,7 +10,7 @@ import socket
 import ssl
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any
 
 import pytest
 import trustme
@@ -25,22 +25,15 @@ from ansible_collections.clouddb.control.tests.unit.support.scripted_service imp
 DAY, YEAR = timedelta(days=1), timedelta(days=365)
 # How errors describe a certificate of another host: the words of OpenSSL, and those of urllib3 1.
 OTHER_HOST = "(Hostname|IP address) mismatch|hostname '.*' doesn't match"
-# Environment and options of a task. "right" is the bundle of the authority that issued the certificate, "wrong" that of the other one.
-TRUSTING: list[tuple[dict[str, str], dict[str, Any]]] = [
-    ({}, {"ca_path": "right"}),
-    ({"REQUESTS_CA_BUNDLE": "right"}, {}),
-    ({"CURL_CA_BUNDLE": "right"}, {}),
-    ({"REQUESTS_CA_BUNDLE": "wrong"}, {"ca_path": "right"}),
-    ({"REQUESTS_CA_BUNDLE": "wrong"}, {"validate_certs": False}),
-    ({}, {"validate_certs": False, "ca_path": "wrong"}),
+# Options and environment of a task. "right" is the bundle of the authority that issued the certificate, "wrong" that of the other one.
+TRUSTING: list[dict[str, Any]] = [
+    *({name: "right"} for name in ("ca_path", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")),
+    *({"REQUESTS_CA_BUNDLE": "wrong", **option} for option in ({"ca_path": "right"}, {"validate_certs": False})),
+    {"validate_certs": False, "ca_path": "wrong"},
 ]
-REFUSING: list[tuple[dict[str, str], dict[str, Any]]] = [
-    ({}, {}),
-    ({}, {"ca_path": "wrong"}),
-    ({"REQUESTS_CA_BUNDLE": "wrong"}, {}),
-    ({"REQUESTS_CA_BUNDLE": "right"}, {"ca_path": "wrong"}),
-    ({"SSL_CERT_FILE": "right"}, {"ca_path": "wrong"}),
-    ({"PYTHONHTTPSVERIFY": "0"}, {}),
+REFUSING: list[dict[str, Any]] = [
+    *({}, {"PYTHONHTTPSVERIFY": "0"}, {"ca_path": "wrong"}, {"REQUESTS_CA_BUNDLE": "wrong"}),
+    *({name: "right", "ca_path": "wrong"} for name in ("REQUESTS_CA_BUNDLE", "SSL_CERT_FILE")),
 ]
 
 
@@ -83,23 +76,19 @@ def assert_not_trusted(served: Scripted, outcome: Outcome, problem: str = "") ->
     assert served.requests == []
 
 
-def case_id(case: tuple[dict[str, str], dict[str, Any]]) -> str:
-    return " ".join(f"{name}={value}" for part in case for name, value in part.items()) or "nothing set"
-
-
 @pytest.fixture
 def options(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, authority: Authority, other_authority: Authority
 ) -> dict[str, Any]:
-    """Set the environment of a case; returns its options."""
+    """Set the environment of a case, whose names are in upper case; returns its options."""
     paths = {"right": authority.bundle, "wrong": other_authority.bundle}
-    environment, options = ({name: paths.get(value, value) for name, value in part.items()} for part in request.param)
-    for name, value in environment.items():
-        monkeypatch.setenv(name, value)
-    return options
+    case = {name: paths.get(value, value) for name, value in request.param.items()}
+    for name in filter(str.isupper, case):
+        monkeypatch.setenv(name, case[name])
+    return {name: value for name, value in case.items() if name.islower()}
 
 
-@pytest.mark.parametrize("options", TRUSTING, ids=case_id, indirect=True)
+@pytest.mark.parametrize("options", TRUSTING, ids=str, indirect=True)
 def test_trusted_certificates_are_accepted(serve: Serve, authority: Authority, options: dict[str, Any]) -> None:
     served = serve(page("projects", []), tls=authority.server())
     outcome = task(served, **options)
@@ -107,7 +96,7 @@ def test_trusted_certificates_are_accepted(serve: Serve, authority: Authority, o
     assert "InsecureRequestWarning" not in outcome.printed
 
 
-@pytest.mark.parametrize("options", REFUSING, ids=case_id, indirect=True)
+@pytest.mark.parametrize("options", REFUSING, ids=str, indirect=True)
 def test_untrusted_certificates_get_no_request(serve: Serve, authority: Authority, options: dict[str, Any]) -> None:
     served = serve(tls=authority.server())
     assert_not_trusted(served, task(served, **options))
@@ -157,14 +146,9 @@ CREDENTIALS = "somebody:proxy-password"
 PROJECTS = page("projects", [])
 REFUSAL = reply(b"", 407)
 
-# behind(*script, variable, credentials)
-Behind = Callable[..., Scripted]
-# serve_tls(*script, name), with a certificate of a trusted authority
-ServeTls = Callable[..., Scripted]
-
 
 @pytest.fixture
-def behind(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> Behind:
+def behind(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> Serve:
     """Starts a proxy that follows a script, and names it in the environment."""
 
     def start(*script: Reply, variable: str = "HTTPS_PROXY", credentials: str = "") -> Scripted:
@@ -176,7 +160,8 @@ def behind(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> Behind:
 
 
 @pytest.fixture
-def serve_tls(serve: Serve, authority: Authority, monkeypatch: pytest.MonkeyPatch) -> ServeTls:
+def serve_tls(serve: Serve, authority: Authority, monkeypatch: pytest.MonkeyPatch) -> Serve:
+    """Starts a service of this name, with a certificate of a trusted authority."""
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", authority.bundle)
     return lambda *script, name=HOST: serve(*script, tls=authority.server(name))
 
@@ -199,7 +184,7 @@ def assert_receives_the_key(served: Scripted, host: str = HOST) -> None:
 
 
 @pytest.mark.parametrize("variable", ["HTTPS_PROXY", "https_proxy", "ALL_PROXY"])
-def test_https_proxy_sees_only_the_host(serve_tls: ServeTls, behind: Behind, variable: str) -> None:
+def test_https_proxy_sees_only_the_host(serve_tls: Serve, behind: Serve, variable: str) -> None:
     proxy = behind(TUNNEL, variable=variable)
     assert_receives_the_key(serve_tls(PROJECTS))
     [received] = proxy.requests
@@ -207,7 +192,7 @@ def test_https_proxy_sees_only_the_host(serve_tls: ServeTls, behind: Behind, var
     assert API_KEY not in str(received.headers)
 
 
-def test_certificate_is_validated_behind_a_proxy(serve_tls: ServeTls, behind: Behind) -> None:
+def test_certificate_is_validated_behind_a_proxy(serve_tls: Serve, behind: Serve) -> None:
     behind(TUNNEL)
     served = serve_tls(name="elsewhere.example.com")
     assert_not_trusted(served, task_for(served), OTHER_HOST)
@@ -217,7 +202,7 @@ def test_certificate_is_validated_behind_a_proxy(serve_tls: ServeTls, behind: Be
     "no_proxy, tunnels", [(HOST, []), ("other.example.com,.example.com", []), ("example.org", [TUNNEL])]
 )
 def test_no_proxy_is_honored(
-    serve_tls: ServeTls, behind: Behind, monkeypatch: pytest.MonkeyPatch, no_proxy: str, tunnels: list[Reply]
+    serve_tls: Serve, behind: Serve, monkeypatch: pytest.MonkeyPatch, no_proxy: str, tunnels: list[Reply]
 ) -> None:
     behind(*tunnels)
     monkeypatch.setenv("NO_PROXY", no_proxy)
@@ -225,13 +210,13 @@ def test_no_proxy_is_honored(
 
 
 @pytest.mark.parametrize("host, tls", [("127.0.0.1", False), ("localhost", True)])
-def test_loopback_bypasses_proxies(serve: Serve, serve_tls: ServeTls, behind: Behind, host: str, tls: bool) -> None:
+def test_loopback_bypasses_proxies(serve: Serve, serve_tls: Serve, behind: Serve, host: str, tls: bool) -> None:
     proxies = [behind(variable=variable) for variable in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")]
     assert_receives_the_key(serve_tls(PROJECTS, name=host) if tls else serve(PROJECTS), host)
     assert [proxy.requests for proxy in proxies] == [[], [], []]
 
 
-def test_http_through_a_proxy_needs_allow_http(serve: Serve, behind: Behind) -> None:
+def test_http_through_a_proxy_needs_allow_http(serve: Serve, behind: Serve) -> None:
     proxy, served = behind(PROJECTS, variable="HTTP_PROXY"), serve()
     assert task_for(served).failure == {"kind": "invalid_option", "option": "base_url"}
     assert proxy.requests == served.requests == []
@@ -240,7 +225,7 @@ def test_http_through_a_proxy_needs_allow_http(serve: Serve, behind: Behind) -> 
 
 
 @pytest.mark.parametrize("credentials", [CREDENTIALS, ""])
-def test_credentials_are_sent_to_the_proxy(serve_tls: ServeTls, behind: Behind, credentials: str) -> None:
+def test_credentials_are_sent_to_the_proxy(serve_tls: Serve, behind: Serve, credentials: str) -> None:
     proxy = behind(REFUSAL, credentials=credentials and f"{credentials}@")
     outcome = task_for(serve_tls())
     sent = f"Basic {base64.b64encode(credentials.encode()).decode()}" if credentials else None
@@ -249,7 +234,7 @@ def test_credentials_are_sent_to_the_proxy(serve_tls: ServeTls, behind: Behind, 
     assert "-password" not in outcome.printed
 
 
-def test_a_refused_tunnel_means_not_sent(serve: Serve, serve_tls: ServeTls, behind: Behind) -> None:
+def test_a_refused_tunnel_means_not_sent(serve: Serve, serve_tls: Serve, behind: Serve) -> None:
     """The first request uses no proxy. Then the environment changes, and the proxy refuses the POST."""
     base_url = serve_tls(PROJECTS).service.base_url.replace("127.0.0.1", HOST)
     client = serve(base_url=base_url, api_retries=2).client

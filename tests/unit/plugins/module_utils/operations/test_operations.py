@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import weakref
+from contextlib import nullcontext
 from datetime import timedelta
 from typing import Any
 
@@ -56,16 +57,17 @@ def test_an_operation_without_a_readable_timestamp_comes_last() -> None:
 # Selecting
 
 
-def test_fetches_no_more_pages_than_max_results_needs(serve: Serve) -> None:
+@pytest.mark.parametrize(
+    "selection, number",
+    [
+        ({"max_results": 3}, 3),
+        *(({"created_after": since}, 4) for since in (timedelta(hours=2), EPOCH - timedelta(hours=2))),
+    ],
+)
+def test_fetches_no_more_pages_than_it_needs(serve: Serve, selection: dict[str, Any], number: int) -> None:
     # The script has no third page: the service would respond 599 to a third request.
-    script = operations(1, 2, cursor="1"), operations(3, 4, cursor="2")
-    assert listed(serve, *script, max_results=3) == ["1h", "2h", "3h"]
-
-
-@pytest.mark.parametrize("created_after", [timedelta(hours=2), EPOCH - timedelta(hours=2)])
-def test_fetches_no_more_pages_than_created_after_needs(serve: Serve, created_after: Any) -> None:
     script = operations(0.5, 1, cursor="1"), operations(1.5, 2, 2.1, cursor="2")
-    assert listed(serve, *script, created_after=created_after) == ["0.5h", "1h", "1.5h", "2h"]
+    assert listed(serve, *script, **selection) == ["0.5h", "1h", "1.5h", "2h"][:number]
 
 
 @pytest.mark.parametrize("hours_off", [-7, 1])
@@ -107,15 +109,12 @@ def test_a_list_with_operations_of_another_project_is_an_error(serve: Serve) -> 
         listed(serve, reply({"operations": [OF_ANOTHER_PROJECT]}))
 
 
-def test_an_unknown_operation_of_a_known_project_is_an_empty_list(serve: Serve) -> None:
-    served = serve(reply({}, 404), page("operations", []))
-    assert ops.find_operations(served.client, "p", ["o"], 1) == []
+@pytest.mark.parametrize("is_project_known", [True, False])
+def test_an_unknown_operation_is_an_error_only_if_its_project_is_unknown(serve: Serve, is_project_known: bool) -> None:
+    served = serve(reply({}, 404), page("operations", []) if is_project_known else reply({}, 404))
+    with nullcontext() if is_project_known else pytest.raises(NotFound):
+        assert ops.find_operations(served.client, "p", ["o"], 1) == []
     assert served.requests[1].query == [("limit", "1")]
-
-
-def test_an_operation_of_an_unknown_project_is_not_found(serve: Serve) -> None:
-    with pytest.raises(NotFound):
-        ops.find_operations(serve(reply({}, 404), reply({}, 404)).client, "p", ["o"], 1)
 
 
 def test_the_names_in_a_summary_hold_no_templates() -> None:
@@ -134,55 +133,33 @@ def single(name: str) -> Reply:
     return reply({"operation": operation(1, id=name)})
 
 
-def polled(served: Scripted, *names: str) -> list[str]:
-    return [each["id"] for each in ops.poll_operations(served.client, "p", names)]
-
-
 @pytest.mark.parametrize("number, limit", [(2, 20), (11, 22), (90, 100)])
 def test_several_operations_are_one_page_with_room_for_twice_as_many(serve: Serve, number: int, limit: int) -> None:
     """Up to a hundred."""
     names = [f"o{each}" for each in range(number)]
     served = serve(named("x", *names, "y", cursor="1"))
-    assert polled(served, *names) == names
+    assert [each["id"] for each in ops.poll_operations(served.client, "p", names)] == names
     assert served.targets == [f"/projects/p/operations?limit={limit}"]
 
 
-def test_fetches_the_next_page_while_pages_have_some_of_them(serve: Serve) -> None:
-    served = serve(named("a", "x", cursor="1"), named("b", "y"), single("c"))
-    assert polled(served, "a", "b", "c") == ["a", "b", "c"]
-
-
-def test_operations_missing_from_the_pages_are_fetched_one_by_one(serve: Serve) -> None:
-    served = serve(named("a", "x", cursor="1"), named("y", cursor="2"), single("b"), single("c"))
-    assert polled(served, "b", "a", "c") == ["a", "b", "c"]
-    assert served.targets[2:] == ["/projects/p/operations/b", "/projects/p/operations/c"]
-    # The list ends before.
-    assert polled(serve(named("a", "x"), single("b")), "b", "a") == ["a", "b"]
-
-
-def test_an_error_of_the_list_is_raised_before_any_other_request(serve: Serve) -> None:
-    served = serve(reply({}, 403))
-    assert (polled_until_error(served, "a", "b"), len(served.requests)) == (([], 403), 1)
-
-
-def polled_until_error(served: Scripted, *names: str) -> tuple[list[str], int]:
-    """The operations that were polled before the error, and its status."""
-    found: list[str] = []
-    with pytest.raises(StatusError) as error:
-        found.extend(each["id"] for each in ops.poll_operations(served.client, "p", names))
-    return found, error.value.status
-
-
-@pytest.mark.parametrize("status", [401, 429])
-def test_an_error_that_other_requests_would_meet_is_raised_at_once(serve: Serve, status: int) -> None:
-    served = serve(reply({}, 500), single("a"), reply({}, status), api_retries=0)
-    assert (polled_until_error(served, "a", "b", "c"), len(served.requests)) == ((["a"], status), 3)
-
-
-@pytest.mark.parametrize("status", [500, 504])
-def test_a_transient_error_is_raised_after_the_other_operations_were_polled(serve: Serve, status: int) -> None:
-    served = serve(named("x"), reply({}, status), single("b"), api_retries=0)
-    assert polled_until_error(served, "a", "b") == (["b"], status)
+@pytest.mark.parametrize(
+    "script, found, status",
+    [
+        # The next page as long as pages have some of them, and the others one by one.
+        ([named("a", "x", cursor="1"), named("b", "y"), single("c")], "abc", None),
+        ([named("a", "x", cursor="1"), named("y", cursor="2"), single("b"), single("c")], "abc", None),
+        ([named("a", "x"), single("b"), single("c")], "abc", None),
+        # Nothing after an error of the list or one that others would get, but the others after a transient error.
+        ([reply({}, 403)], "", 403),
+        *(([reply({}, 500), single("b"), reply({}, status)], "b", status) for status in (401, 429)),
+        *(([named("x"), reply({}, status), single("a"), single("c")], "ac", status) for status in (500, 504)),
+    ],
+)
+def test_what_a_poll_requests(serve: Serve, script: list[Reply], found: str, status: int | None) -> None:
+    served, polled = serve(*script, api_retries=0), []
+    with pytest.raises(StatusError) if status else nullcontext() as error:
+        polled.extend(each["id"] for each in ops.poll_operations(served.client, "p", ["b", "a", "c"]))
+    assert (polled, error and error.value.status, len(served.requests)) == ([*found], status, len(script))
 
 
 # All projects
@@ -249,21 +226,21 @@ SHOP = {"id": "shop-1", "name": "shop", "pg_version": 17, "unknown today": {"is"
 BLOG = {"id": "blog-1", "name": "blog"}
 
 
-def test_incomplete_list_warns_with_the_ids_of_all_pages(serve: Serve) -> None:
-    first = reply({"projects": [SHOP], "unavailable_project_ids": ["lost-1", "lost-2"], "pagination": {"cursor": "1"}})
-    second = reply({"projects": [BLOG], "unavailable_project_ids": ["lost-2", "lost-3"]})
-    found = list_projects(serve(first, second).client, ProjectFilter(name="shop"))
-    assert (found.items, found.unavailable_ids) == ([SHOP], ["lost-1", "lost-2", "lost-3"])
+@pytest.mark.parametrize(
+    "of_first_page, of_second_page, missing",
+    [
+        (["lost-1", "lost-2"], ["lost-2", "lost-3"], ["lost-1", "lost-2", "lost-3"]),
+        # What another page lists is not missing, whether the filters match it or not, and whichever page is first.
+        (["blog-1", "lost-1"], ["shop-1"], ["lost-1"]),
+    ],
+)
+def test_an_incomplete_list_warns(serve: Serve, of_first_page: Any, of_second_page: Any, missing: list[str]) -> None:
+    first = {"projects": [SHOP], "unavailable_project_ids": of_first_page, "pagination": {"cursor": "1"}}
+    second = {"projects": [BLOG], "unavailable_project_ids": of_second_page}
+    found = list_projects(serve(reply(first), reply(second)).client, ProjectFilter(name="shop"))
+    assert (found.items, found.unavailable_ids) == ([SHOP], missing)
     [warning] = found.warnings
-    assert "lost-1, lost-2, lost-3" in warning
-
-
-def test_project_that_another_page_lists_is_not_missing(serve: Serve) -> None:
-    """Whether the filters match it or not, and whichever page is first."""
-    first = reply({"projects": [SHOP], "unavailable_project_ids": ["blog-1", "lost-1"], "pagination": {"cursor": "1"}})
-    second = reply({"projects": [BLOG], "unavailable_project_ids": ["shop-1"]})
-    found = list_projects(serve(first, second).client, ProjectFilter(name="shop"))
-    assert (found.items, found.unavailable_ids) == ([SHOP], ["lost-1"])
+    assert ", ".join(missing) in warning
 
 
 @pytest.mark.parametrize("ids", ["lost-1", {"lost-1": 1}, [7], ["../x"]])
