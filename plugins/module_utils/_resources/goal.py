@@ -304,11 +304,15 @@ def _in_full(own: Any, wanted: Any, is_part: bool = False) -> Any:
     return {**rest, **{name: _in_full(own.get(name), value, is_part=True) for name, value in wanted.items()}}
 
 
-def selects(value: Any) -> bool:
-    """Whether a value is one that selects something: it has no null, blank text, empty mapping or empty list, at any depth."""
+def selects(value: Any, may_be_missing: bool = False) -> bool:
+    """Whether a value is one that selects something: at no depth, it has an empty mapping or list, null or a blank text.
+
+    With C(may_be_missing), it may have the latter two, because an earlier task would provide the value.
+    """
     if isinstance(value, (Mapping, list)):
-        return bool(value) and all(map(selects, value.values() if isinstance(value, Mapping) else value))
-    return has_values(value)
+        values = value.values() if isinstance(value, Mapping) else value
+        return bool(value) and all(selects(each, may_be_missing) for each in values)
+    return may_be_missing or has_values(value)
 
 
 def has_values(value: Any) -> bool:

@@ -120,7 +120,7 @@ def _find_from(
     match = options["match"] or {}
     if not match and method != "GET":
         raise InvalidOption("find", "match must name at least one field, such as name, with its value")
-    if match and not check_mode and not selects(match):
+    if match and not selects(match, may_be_missing=check_mode):
         # A variable without a value, which would match resources without this field. Before ansible-core 2.19, null becomes "".
         raise InvalidOption(
             "find", "match must not contain null, an empty text, an empty dictionary or an empty list, at any depth"

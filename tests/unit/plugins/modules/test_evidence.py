@@ -127,10 +127,12 @@ def test_a_user_with_a_changed_name_is_an_error_at_once(sandbox: Sandbox, client
     assert (failure["kind"], clock.elapsed < 5) == ("no_match", True)
 
 
+@pytest.mark.parametrize("check_mode", [False, True])
 @pytest.mark.parametrize("value", [{}, [], {"a": {}}, {"a": []}, [{}]])
-def test_what_is_empty_selects_nothing(sandbox: Sandbox, client: Client, value: Any) -> None:
+def test_what_is_empty_selects_nothing(sandbox: Sandbox, client: Client, value: Any, check_mode: bool) -> None:
+    find = {"list": "projects", "match": {"settings": value}}
     with pytest.raises(ClouddbError) as error:
-        api_request(client, "DELETE", path="projects/{id}", find={"list": "projects", "match": {"settings": value}})
+        api_request(client, "DELETE", check_mode=check_mode, path="projects/{id}", find=find)
     assert (error.value.kind, writes(sandbox)[2:]) == ("invalid_option", [])
 
 
