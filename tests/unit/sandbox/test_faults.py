@@ -28,7 +28,7 @@ def send_and_disconnect(service, method, path, body=None):
     """Send a request, and close the connection as soon as the first fault delays it."""
     faults = len(service.ok("GET", "/_sandbox/faults")["faults"])
     connection = http.client.HTTPConnection(urlsplit(service.host_url).netloc, timeout=MAX_WAIT)
-    headers = {**service.session.headers, "Content-Type": "application/json"}
+    headers = {**service.headers, "Content-Type": "application/json"}
     connection.request(method, f"/api/v2/{path}", json.dumps(body), headers)
     wait_until(lambda: len(service.ok("GET", "/_sandbox/faults")["faults"]) < faults)
     connection.close()
