@@ -158,11 +158,14 @@ def serve(tmp_path):
         yield start
 
 
-@pytest.fixture
-def service():
+def in_memory():
     """A sandbox with one project, created a day ago."""
     with application_in_memory(**SEED) as application:
         yield Service(IN_PROCESS, application=application)
+
+
+service = pytest.fixture(in_memory, name="service")
+shared = pytest.fixture(in_memory, name="shared", scope="module")
 
 
 @pytest.fixture

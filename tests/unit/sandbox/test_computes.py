@@ -69,19 +69,6 @@ def test_branch_has_one_read_write_compute_and_any_number_of_others(service, com
     assert actions_of(service.ok("DELETE", branch)) == ["suspend_compute"] * 2
 
 
-@pytest.mark.parametrize(
-    ("fields", "status"),
-    [
-        ({"type": "other"}, 400),
-        ({"region_id": "aws-us-east-2"}, 422),
-        ({"branch_id": "none"}, 404),
-    ],
-)
-def test_invalid_compute_is_refused(service, branch, fields, status):
-    assert create(service, branch, **fields).status_code == status
-    assert service.ok("GET", f"{branch}/endpoints") == {"endpoints": []}
-
-
 def test_update_changes_the_fields_that_are_given(service, compute):
     before = service.ok("GET", compute)["endpoint"]
     changes = {"autoscaling_limit_min_cu": 1, "autoscaling_limit_max_cu": 4, "settings": {"pg_settings": {"a": "1"}}}

@@ -29,11 +29,6 @@ class TestClock:
         assert changed["speed"] == 0
         assert time_of(service.ok("GET", "/_sandbox/clock")) - time_of(changed) < timedelta(seconds=0.001)
 
-    def test_invalid_clock_update_gets_400(self, service):
-        for body in ({"advance": -1}, {"speed": -1}, {"speed": "fast"}, {"advance": 1e12}, {"now": 1}):
-            assert service.request("PUT", "/_sandbox/clock", json=body).status_code == 400, body
-        assert service.ok("GET", "/_sandbox/clock")["speed"] == 0
-
     def test_clock_and_speed_persist_across_restart(self, serve):
         service = serve()
         advanced = service.advance(10 * 86400)["now"]
@@ -87,20 +82,6 @@ class TestOperationPlans:
         assert service.create_database(branch_id).status_code == 423
         assert service.ok("GET", "/_sandbox/operation_plans") == {"operation_plans": [added]}
         assert added["times"] == 1
-
-    def test_invalid_plan_gets_400(self, service):
-        for plan, field in (
-            ({}, "timeline"),
-            ({"timeline": []}, "timeline"),
-            ({"timeline": [[0, "done"]]}, "timeline"),
-            ({"timeline": [[0, "running"], [1e14, "failed"]]}, "timeline"),
-            ({"timeline": [[0, "failed"]], "action": "explode"}, "action"),
-            ({"timeline": [[0, "failed"]], "times": 0}, "times"),
-            ({"timeline": [[0, "failed"]], "project": "x"}, "project"),
-        ):
-            response = service.request("POST", "/_sandbox/operation_plans", json=plan)
-            assert response.status_code == 400, plan
-            assert field in response.json()["message"]
 
 
 class TestRequestLog:
