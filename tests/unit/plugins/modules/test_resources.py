@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime, timedelta, timezone
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -23,7 +23,6 @@ from ansible_collections.clouddb.control.tests.unit.support.scripted_service imp
 
 Options = dict[str, Any]
 BLOG = "red-moon-34567890"
-NEXT_WEEK = (datetime.now(timezone.utc) + timedelta(days=7)).date()
 PREVIEW = {"module": "branch", "name": "preview"}
 ORDERS = {"module": "database", "name": "orders", "owner": "clouddb_owner"}
 APP = {"module": "database_user", "name": "app"}
@@ -40,52 +39,8 @@ def create_branch(sandbox: Sandbox, name: str = "preview", **fields: Any) -> dic
 
 def listed(sandbox: Sandbox, module: str) -> list[str]:
     """The names of the resources that the service lists."""
-    [branch] = [each["id"] for each in sandbox.api("GET", BRANCHES)["branches"] if each["default"]]
-    paths = {"database": f"{BRANCHES}/{branch}/databases", "database_user": f"{BRANCHES}/{branch}/roles"}
-    path = {"project": "/projects", "branch": BRANCHES, **paths}[module]
+    path = {"project": "/projects", "branch": BRANCHES}[module]
     return [each["name"] for each in sandbox.api("GET", path)[path.rpartition("/")[2]]]
-
-
-@pytest.mark.parametrize("resource", [STORE, PREVIEW, ORDERS, APP], ids=lambda resource: resource["module"])
-def test_present_creates_once_and_absent_deletes_once(sandbox: Sandbox, client: Client, resource: Options) -> None:
-    module, name = resource["module"], resource["name"]
-    planned = task(client, check_mode=True, **resource)
-    assert (planned["changed"], planned[module]["id"], planned[module]["name"]) == (True, None, name)
-    assert writes(sandbox) == []
-    created = task(client, **resource)
-    assert (created["changed"], created[module]["name"], name in listed(sandbox, module)) == (True, name, True)
-    assert created.keys() == planned.keys()
-    assert {each["status"] for each in created["operations"]} == {"finished"}
-    again = task(client, **resource)
-    assert (again["changed"], again[module]["name"]) == (False, name)
-    assert task(client, check_mode=True, **resource, state="absent")["changed"] is True
-    assert (len(writes(sandbox)), name in listed(sandbox, module)) == (1, True)
-    deleted, again = (task(client, **resource, state="absent") for _run in range(2))
-    assert (deleted["changed"], deleted[module], name in listed(sandbox, module)) == (True, None, False)
-    assert (again["changed"], len(writes(sandbox))) == (False, 2)
-
-
-@pytest.mark.parametrize(
-    ("resource", "change", "field", "value"),
-    [
-        (STORE, {"history_retention": "7d"}, "history_retention_seconds", 604800),
-        (PREVIEW, {"protected": True}, "protected", True),
-        (PREVIEW, {"expires_at": f"{NEXT_WEEK}T00:00:00Z"}, "expires_at", f"{NEXT_WEEK}T00:00:00.000000Z"),
-        (ORDERS, {"owner": "app"}, "owner_name", "app"),
-    ],
-)
-def test_a_field_that_differs_is_changed(
-    sandbox: Sandbox, client: Client, resource: Options, change: Options, field: str, value: Any
-) -> None:
-    task(client, **APP)
-    before, wanted = task(client, **resource)[resource["module"]], {**resource, **change}
-    written = len(writes(sandbox))
-    assert task(client, check_mode=True, **wanted)["changed"] is True
-    changed = task(client, **wanted)
-    assert (changed["changed"], changed["diff"]["after"][field]) == (True, value)
-    assert changed[resource["module"]]["id"] == before["id"]
-    assert task(client, **wanted)["changed"] is False
-    assert [line.split()[0] for line in writes(sandbox)[written:]] == ["PATCH"]
 
 
 class TestExpiration:
@@ -120,18 +75,6 @@ class TestExpiration:
         assert task(client, check_mode=True, **wanted)["changed"] is False
         later = f"{(expires_at + timedelta(days=7)).date()}T00:00:00Z"
         assert task(client, **{**wanted, "expires_at": later})["changed"] is True
-
-
-@pytest.mark.parametrize(
-    ("resource", "change"),
-    [(STORE, {"pg_version": 16}), (STORE, {"region_id": "aws-us-east-2"}), (PREVIEW, {"parent": "other"})],
-)
-def test_a_fixed_field_is_an_error(sandbox: Sandbox, client: Client, resource: Options, change: Options) -> None:
-    task(client, "branch", name="other")
-    task(client, **resource)
-    (option,) = change
-    assert failing(client, **resource, **change) == {"kind": "invalid_option", "option": option}
-    assert [line.split()[0] for line in writes(sandbox)] == ["POST", "POST"]
 
 
 def test_what_another_task_creates_first_is_changed(sandbox: Sandbox, client: Client) -> None:
@@ -396,19 +339,6 @@ def test_each_run_replaces_the_password_of_a_user_that_exists(sandbox: Sandbox, 
         passwords.append(sandbox.api("GET", f"{BRANCHES}/{branch['id']}/roles/app/reveal_password")["password"])
     assert len({*passwords}) == 3
     assert [line.split("/")[-1] for line in writes(sandbox)] == ["roles", "reset_password", "reset_password"]
-
-
-@pytest.mark.parametrize(
-    "resource, ignored",
-    [
-        *((PREVIEW, each) for each in ({"expires_at": "2024-12-15T18:02:16Z"}, {"parent": "shopp"}, {"default": True})),
-        (APP, {"update_password": "always"}),
-    ],
-)
-def test_a_deletion_ignores_options(sandbox: Sandbox, client: Client, resource: Options, ignored: Options) -> None:
-    task(client, **resource)
-    assert [task(client, **resource, **ignored, state="absent")["changed"] for _run in range(2)] == [True, False]
-    assert [line.split()[0] for line in writes(sandbox)] == ["POST", "DELETE"]
 
 
 def test_settings_of_a_project_are_compared_by_what_is_given(sandbox: Sandbox, client: Client) -> None:

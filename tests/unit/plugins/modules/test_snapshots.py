@@ -172,15 +172,6 @@ def test_a_restore_of_what_is_not_there(sandbox: Sandbox, client: Client) -> Non
     assert writes(sandbox) == []
 
 
-def test_a_new_branch_gets_its_schedule(sandbox: Sandbox, client: Client) -> None:
-    root = {**DEV, "schema_only": True, "backup_schedule": SCHEDULE}
-    planned = task(client, **root, check_mode=True)
-    result = task(client, **root)
-    assert planned["diff"]["after"] == result["diff"]["after"]
-    assert (schedule(sandbox, "dev"), result["branch"]["schedule"]) == (STORED, STORED)
-    assert task(client, **root)["changed"] is False
-
-
 def test_a_new_branch_with_a_parent_gets_none(sandbox: Sandbox, client: Client) -> None:
     for parent in (None, "main"):
         failure = failing(client, check_mode=True, **DEV, parent=parent, backup_schedule=SCHEDULE)
