@@ -11,7 +11,6 @@ import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
-from ansible_collections.clouddb.control.plugins.module_utils._options import NOT_CREATED_ID
 from ansible_collections.clouddb.control.tests.unit.support.resource_task import SHOP, failing, task, writes
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
@@ -103,21 +102,6 @@ def test_the_present_data_of_a_branch_with_children_is_preserved(client: Client)
     assert error.value.as_result()["failure"].items() >= {"kind": "invalid_option", "option": "preserve_as"}.items()
     # An earlier task may delete the children.
     assert message in task(client, check_mode=True, **options)["warnings"][0]
-
-
-@pytest.mark.parametrize("option", ["name", "source"])
-def test_a_branch_that_does_not_exist_is_an_error(client: Client, option: str) -> None:
-    with pytest.raises(ClouddbError, match=f"{option}: there is no branch 'mian'. Did you mean main?") as error:
-        task(client, **{**DEV, option: "mian"})
-    assert error.value.as_result()["failure"] == {"kind": "not_found", "option": option}
-    assert task(client, check_mode=True, **{**DEV, option: "mian"})["changed"] is True
-
-
-@pytest.mark.parametrize("options", [{"project": NOT_CREATED_ID}, {"source": NOT_CREATED_ID}, {"name": "later"}])
-def test_what_an_earlier_task_would_create(client: Client, options: dict[str, Any]) -> None:
-    planned = task(client, check_mode=True, **{**DEV, **options})
-    # A name that is not there is a warning, because it may be misspelled.
-    assert (planned["changed"], len(planned["warnings"])) == (True, int("later" in options.values()))
 
 
 def test_a_restore_whose_response_is_lost_is_not_sent_again(sandbox: Sandbox, client: Client, dev: str) -> None:

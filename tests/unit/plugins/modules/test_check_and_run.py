@@ -17,6 +17,7 @@ import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
+from ansible_collections.clouddb.control.plugins.module_utils._options import NOT_CREATED_ID
 from ansible_collections.clouddb.control.tests.unit.support.each_module import sampled
 from ansible_collections.clouddb.control.tests.unit.support.resource_task import SHOP, task, writes
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
@@ -258,6 +259,61 @@ def test_they_agree(sandbox: Sandbox, client: Client, scenario: Scenario, wait: 
         assert (done.reported[0], done_by(sandbox)) == (True, ["POST restart"])
     elif not scenario.refused and scenario.sent != "POST restore" and scenario.options != ALWAYS:
         assert (done.reported[0], writes(sandbox)) == (False, [])
+
+
+EACH_STATE = ("present", "started", "suspended", "restarted")
+ON_MAIN = {"module": "database", "name": "clouddb", "owner": "clouddb_owner"}
+# What is there, a task, and the start of the message of the run; without one, an earlier task creates it in the run.
+MISSING: list[tuple[str, Options, str]] = [
+    *(
+        ("dev, bare", {**COMPUTE, "state": state}, "branch: dev has no compute of type read_write.")
+        for state in EACH_STATE[1:]
+    ),
+    *(
+        ("dev", {**COMPUTE, "branch": "dve", "state": state}, "branch: there is no branch 'dve'.")
+        for state in EACH_STATE
+    ),
+    *(
+        ("dev", {**COMPUTE, option: NOT_CREATED_ID, "state": state}, "")
+        for option in ("project", "branch", "id")
+        for state in EACH_STATE
+    ),
+    *(
+        ("dev", {**RESTORE, option: "mian"}, f"{option}: there is no branch 'mian'. Did you mean main?")
+        for option in ("name", "source")
+    ),
+    *(("dev", {**RESTORE, option: NOT_CREATED_ID}, "") for option in ("project", "source")),
+    ("nothing", OF_SNAPSHOT, "snapshot: there is no snapshot 'nightly'."),
+    ("nothing", {**OF_SNAPSHOT, "project": "none"}, "project: there is no project 'none'."),
+    ("nothing", {**OF_SNAPSHOT, "snapshot": NOT_CREATED_ID}, ""),
+    ("nothing", {**ON_MAIN, "project": "shopp"}, "project: there is no project 'shopp'."),
+    ("nothing", {**ON_MAIN, "branch": "shopp"}, "branch: there is no branch 'shopp'."),
+    *(("nothing", {**ON_MAIN, option: NOT_CREATED_ID}, "") for option in ("project", "branch")),
+    ("nothing", {**ON_MAIN, "project": NOT_CREATED_ID, "state": "absent"}, ""),
+    ("nothing", {**DEV, "parent": "shopp"}, "parent: there is no branch 'shopp'."),
+    ("nothing", {**DEV, "parent": "shopp", "from_timestamp": "1h"}, "parent: there is no branch 'shopp'."),
+    ("nothing", {**DEV, "new_name": "demo"}, "name: there is no branch 'dev'."),
+    ("nothing", {**DEV, "state": "recovered"}, "name: there is no branch 'dev'."),
+]
+
+
+@pytest.mark.parametrize(("there", "options", "message"), MISSING)
+def test_what_an_earlier_task_may_create(
+    sandbox: Sandbox, client: Client, there: str, options: Options, message: str
+) -> None:
+    """As in https://github.com/theforeman/foreman-ansible-modules/issues/536; a name may be misspelled, which is a warning."""
+    for prepared in PREPARED[there]:
+        task(client, **prepared)
+    sandbox.state.request_log.clear()
+    planned = task(client, check_mode=True, **options)
+    assert (planned["changed"], len(planned["warnings"])) == (True, int(bool(message)))
+    if options["module"] == "compute":
+        assert (planned["compute"]["id"], NOT_CREATED_ID in str(planned)) == (None, False)
+    if message:
+        with pytest.raises(ClouddbError, match=f"^{re.escape(message)}") as error:
+            task(client, **options)
+        assert error.value.as_result()["failure"] == {"kind": "not_found", "option": message.partition(":")[0]}
+    assert writes(sandbox) == []
 
 
 def test_a_deletion_under_way_is_over_for_both(sandbox: Sandbox, client: Client) -> None:

@@ -10,7 +10,6 @@ import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
-from ansible_collections.clouddb.control.plugins.module_utils._options import NOT_CREATED_ID
 from ansible_collections.clouddb.control.tests.unit.support.resource_task import SHOP, failing, task, writes
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
@@ -59,17 +58,6 @@ def test_without_waiting_the_diff_has_what_operations_are_still_to_set(sandbox: 
     assert result["diff"]["after"] == {"autoscaling_limit_max_cu": 4}
 
 
-def test_a_missing_compute_is_an_error_except_in_check_mode(sandbox: Sandbox, client: Client, dev: str) -> None:
-    for state in ("started", "suspended", "restarted"):
-        message = "^branch: dev has no compute of type read_write. Create it with state: present.$"
-        with pytest.raises(ClouddbError, match=message) as error:
-            task(client, **DEV, state=state)
-        assert error.value.kind == "not_found"
-        planned = task(client, check_mode=True, **DEV, state=state)
-        assert (planned["changed"], len(planned["warnings"])) == (True, 1)
-    assert writes(sandbox) == []
-
-
 def test_a_compute_is_selected_by_its_id(sandbox: Sandbox, client: Client, dev: str) -> None:
     replicas = [task(client, **REPLICA)["compute"]["id"]]
     replicas += [sandbox.api("POST", COMPUTES, {"endpoint": {"branch_id": dev, "type": "read_only"}})["endpoint"]["id"]]
@@ -88,18 +76,6 @@ def test_without_a_branch_it_is_that_of_the_default_branch(sandbox: Sandbox, cli
     result = task(client, "compute")
     assert (result["changed"], writes(sandbox)) == (False, [])
     assert result["compute"]["branch_id"] != dev
-
-
-@pytest.mark.parametrize(
-    "options", [{"project": NOT_CREATED_ID}, {"branch": NOT_CREATED_ID}, {"branch": "later"}, {"id": NOT_CREATED_ID}]
-)
-def test_what_an_earlier_task_would_create(client: Client, options: Options) -> None:
-    for state in ("present", "started", "suspended", "restarted"):
-        planned = task(client, check_mode=True, **{**DEV, **options, "state": state})
-        # A name that is not there is a warning, because it may be misspelled.
-        assert (planned["changed"], len(planned["warnings"])) == (True, int("later" in options.values()))
-        assert planned["compute"]["id"] is None
-        assert NOT_CREATED_ID not in str(planned)
 
 
 def test_an_action_whose_response_is_lost_is_not_sent_again(sandbox: Sandbox, client: Client) -> None:

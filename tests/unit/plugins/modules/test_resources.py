@@ -12,7 +12,6 @@ import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
-from ansible_collections.clouddb.control.plugins.module_utils._options import NOT_CREATED_ID
 from ansible_collections.clouddb.control.plugins.module_utils._timestamps import parse_timestamp
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
 from ansible_collections.clouddb.control.tests.unit.support.progress import Progress
@@ -121,21 +120,6 @@ class TestParents:
         for named in ("preview", branch["id"]):
             database = task(client, project=project, branch=named, **ORDERS)["database"]
             assert database["branch_id"] == branch["id"]
-
-    @pytest.mark.parametrize("option", ["project", "branch", "parent"])
-    def test_one_that_does_not_exist_is_an_error(self, client: Client, option: str) -> None:
-        resource = PREVIEW if option == "parent" else ORDERS
-        assert failing(client, **{**resource, option: "shopp"}) == {"kind": "not_found", "option": option}
-        planned = task(client, check_mode=True, **{**resource, option: "shopp"})
-        assert (planned["changed"], len(planned["warnings"])) == (True, 1)
-
-    @pytest.mark.parametrize(
-        "options",
-        [{"project": NOT_CREATED_ID}, {"branch": NOT_CREATED_ID}, {"project": NOT_CREATED_ID, "state": "absent"}],
-    )
-    def test_one_that_an_earlier_task_would_create(self, client: Client, options: Options) -> None:
-        """As in https://github.com/theforeman/foreman-ansible-modules/issues/536"""
-        assert task(client, check_mode=True, **{**ORDERS, "name": "clouddb", **options})["changed"] is True
 
     def test_below_one_that_does_not_exist_there_is_nothing_to_delete(self, client: Client) -> None:
         result = task(client, branch="preview", state="absent", **ORDERS)

@@ -11,7 +11,6 @@ import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
-from ansible_collections.clouddb.control.plugins.module_utils._options import NOT_CREATED_ID
 from ansible_collections.clouddb.control.tests.unit.support.resource_task import SHOP, failing, task, writes
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
@@ -160,16 +159,6 @@ def test_a_branch_restored_earlier_is_no_evidence(sandbox: Sandbox, client: Clie
     sandbox.advance(60)
     sandbox.fault("lost_answer", method="POST", path="*/restore")
     assert task(client, **RESTORE)["branch"]["id"] == branches(sandbox)["main"]["id"]
-
-
-def test_a_restore_of_what_is_not_there(sandbox: Sandbox, client: Client) -> None:
-    assert failing(client, **RESTORE)["option"] == "snapshot"
-    for options, warnings in (({}, 1), ({"snapshot": NOT_CREATED_ID}, 0), ({"project": "none"}, 1)):
-        planned = task(client, **{**RESTORE, **options}, check_mode=True)
-        assert (planned["changed"], len(planned["warnings"])) == (True, warnings)
-    [warning] = task(client, **RESTORE, check_mode=True)["warnings"]
-    assert warning.startswith("snapshot: there is no snapshot 'nightly'.")
-    assert writes(sandbox) == []
 
 
 def test_a_new_branch_with_a_parent_gets_none(sandbox: Sandbox, client: Client) -> None:

@@ -105,14 +105,6 @@ class TestTimes:
             assert task(client, check_mode=True, **PREVIEW, expires_at=f"{day}T{time}{offset}")["changed"] is True
 
 
-class TestNewName:
-    RENAMED = {**PREVIEW, "new_name": "demo"}
-
-    def test_nothing_is_created_for_it(self, sandbox: Sandbox, client: Client) -> None:
-        assert failing(client, **self.RENAMED) == {"kind": "not_found", "option": "name"}
-        assert writes(sandbox) == []
-
-
 class TestProjects:
     def test_the_first_branch_has_the_names_that_are_given(self, sandbox: Sandbox, client: Client) -> None:
         wanted = {**STORE, "branch_name": "production", "database_name": "orders", "database_user": "app"}
