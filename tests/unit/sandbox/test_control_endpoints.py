@@ -76,13 +76,6 @@ class TestOperationPlans:
         assert statuses == {"suspend_compute": "finished", "check_availability": "failed"}
         assert len(service.ok("GET", "/_sandbox/operation_plans")["operation_plans"]) == 1
 
-    def test_a_423_response_uses_no_plan(self, service):
-        branch_id = service.create_branch()["branch"]["id"]
-        added = service.plan([[0, "failed"]])
-        assert service.create_database(branch_id).status_code == 423
-        assert service.ok("GET", "/_sandbox/operation_plans") == {"operation_plans": [added]}
-        assert added["times"] == 1
-
 
 class TestRequestLog:
     def test_entries(self, service):

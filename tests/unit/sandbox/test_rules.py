@@ -304,7 +304,7 @@ REFUSALS: list[tuple[Any, ...]] = [
 
 @pytest.fixture(scope="module")
 def account(shared):
-    """Clients of an account, by their key, its C(names) and C(content)."""
+    """Clients of an account with an operation plan, by their key, its C(names) and C(content)."""
     main = f"{BRANCHES}/{shared.default_branch()}"
     names = {"project": PATH, "branches": BRANCHES, "computes": f"{PATH}/endpoints", "main": main}
     shared.ok("PATCH", PATH, json={"project": {"history_retention_seconds": 604_800}})
@@ -336,6 +336,7 @@ def account(shared):
     names |= {f"{name}_id": path.rsplit("/", 1)[-1] for name, path in names.items()}
     times = {"yesterday": -1, "now": 0, "tomorrow": 1, "in_31_days": 30.001}
     names |= {name: shared.later(days) for name, days in times.items()}
+    shared.plan([[0, "failed"]])
     clients = {"organization": organization_key(shared), "project": organization_key(shared, project_id=PROJECT)}
     return {"": shared, "wrong": shared.as_key("x"), **clients, "names": names, "content": content(shared)}
 

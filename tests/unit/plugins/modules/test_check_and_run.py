@@ -33,7 +33,9 @@ SNAPSHOT = {"module": "snapshot", "name": "nightly"}
 OF_SNAPSHOT = {"module": "branch_restore", "name": "main", "snapshot": "nightly"}
 SCHEDULE = {"backup_schedule": [{"frequency": "daily", "hour": 3, "retention": "7d"}]}
 BLOG, SHOP_ITSELF, STORE = ({"module": "project", "name": name} for name in ("blog", "shop", "new"))
-IN_A_WEEK = f"{datetime.now(timezone.utc) + timedelta(days=7):%Y-%m-%dT00:00:00Z}"
+IN_A_WEEK, IN_TWO_MONTHS = (
+    f"{datetime.now(timezone.utc) + timedelta(days=days):%Y-%m-%dT00:00:00Z}" for days in (7, 60)
+)
 MAXIMUM = {"min_cu": None, "max_cu": 2.0, "suspend_timeout": None}
 MINIMUM = {**MAXIMUM, "min_cu": 4.0, "max_cu": None}
 
@@ -153,6 +155,7 @@ CHANGES: list[tuple[Any, ...]] = [
     ("snapshot", {**SNAPSHOT, "state": "absent"}, "DELETE"),
     ("snapshot", {**SNAPSHOT, "expires_at": "7d"}, "PATCH"),
     ("snapshot, expiring", {**SNAPSHOT, "expires_at": "7d"}),
+    ("snapshot, expiring", {**SNAPSHOT, "expires_at": IN_TWO_MONTHS}, "PATCH"),
     ("snapshot, expiring", {**SNAPSHOT, "expires_at": "never"}, "PATCH", {"expires_at": None}),
     ("snapshot", OF_SNAPSHOT, "POST restore"),
     ("nothing", {**DEV, "name": "main", **SCHEDULE}, "PUT backup_schedule", STORED_SCHEDULE),
@@ -166,6 +169,7 @@ CHANGES: list[tuple[Any, ...]] = [
     ("nothing", STORE, "POST projects", {"name": "new"}),
     ("nothing", {**STORE, "branch_name": "prod", "database_name": "orders"}, "POST projects"),
     ("nothing", {**SHOP_ITSELF, "history_retention": "3d"}, "PATCH", {"history_retention_seconds": 259_200}),
+    ("nothing", {**STORE, "id": SHOP}, "PATCH", {"name": "new"}),
     ("nothing", {**SHOP_ITSELF, "state": "absent"}, "DELETE"),
     ("nothing", {**SHOP_ITSELF, "id": SHOP, "state": "absent"}, "DELETE"),
     ("nothing", {**SHOP_ITSELF, "id": "gone-lake-12345678", "state": "absent"}),
@@ -180,13 +184,17 @@ REFUSED: list[tuple[str, Options, str]] = [
     ("dev and backup", {**RESTORE, "preserve_as": "backup"}, "preserve_as"),
     ("dev", {**RESTORE, "timestamp": "2099-01-01T00:00:00Z"}, "timestamp"),
     ("dev", {**SNAPSHOT, "branch": "dev"}, "branch"),
+    *(
+        ("snapshot", {**SNAPSHOT, "expires_at": value}, "expires_at")
+        for value in ("2020-01-01T00:00:00Z", "2030-01-01")
+    ),
     ("main, of a snapshot", {**RESTORE, "name": "main", "timestamp": "1s", "preserve_as": "kept"}, "source"),
     ("nothing", {**STORE, "default_compute": {**MAXIMUM, "min_cu": 4.0}}, "default_compute"),
     ("nothing", {**SHOP_ITSELF, "default_compute": {**MAXIMUM, "min_cu": 4.0}}, "default_compute"),
     ("shop, small", {**SHOP_ITSELF, "default_compute": MINIMUM}, "default_compute"),
     ("nothing", {**BLOG, "id": SHOP, "state": "absent"}, "name"),
     ("nothing", {**SHOP_ITSELF, "pg_version": 16}, "pg_version"),
-    ("nothing", {**SHOP_ITSELF, "region_id": "aws-us-east-2"}, "region_id"),
+    *(("nothing", {**SHOP_ITSELF, "id": id, "region_id": "aws-us-east-2"}, "region_id") for id in (None, SHOP)),
 ]
 SCENARIOS = [*(Scenario(*row) for row in CHANGES), *(Scenario(*row[:2], refused=row[2]) for row in REFUSED)]
 
@@ -293,6 +301,7 @@ MISSING: list[tuple[str, Options, str]] = [
     ("nothing", {**DEV, "parent": "shopp"}, "parent: there is no branch 'shopp'."),
     ("nothing", {**DEV, "parent": "shopp", "from_timestamp": "1h"}, "parent: there is no branch 'shopp'."),
     ("nothing", {**DEV, "new_name": "demo"}, "name: there is no branch 'dev'."),
+    ("nothing", {"module": "project", "id": "gone-lake-12345678"}, "id: there is no project"),
     ("nothing", {**DEV, "state": "recovered"}, "name: there is no branch 'dev'."),
 ]
 

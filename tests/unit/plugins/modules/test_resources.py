@@ -85,17 +85,6 @@ def test_what_another_task_creates_first_is_changed(sandbox: Sandbox, client: Cl
     assert [line.split()[0] for line in writes(sandbox)] == ["POST", "PATCH"]
 
 
-def test_a_project_is_changed_by_its_id(sandbox: Sandbox, client: Client) -> None:
-    renamed = {"module": "project", "id": SHOP, "name": "web-shop"}
-    fixed = {**renamed, "region_id": "aws-us-east-2"}
-    assert failing(client, **fixed) == {"kind": "invalid_option", "option": "region_id"}
-    assert [task(client, **renamed)["changed"] for _run in range(2)] == [True, False]
-    assert sorted(listed(sandbox, "project")) == ["blog", "web-shop"]
-    failure = failing(client, module="project", id="gone-lake-12345678", name=None)
-    assert failure == {"kind": "not_found", "option": "id"}
-    assert writes(sandbox) == [f"PATCH /projects/{SHOP}"]
-
-
 def test_a_project_that_is_gone_has_no_operations(sandbox: Sandbox, client: Client) -> None:
     sandbox.fault("missing_operations", method="DELETE")
     sandbox.fault("status", status=404, method="GET", path=f"/projects/{SHOP}/operations", skip=1, times=None)

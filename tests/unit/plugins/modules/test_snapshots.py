@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -48,23 +47,6 @@ def test_a_snapshot_is_of_a_branch_at_a_time(sandbox: Sandbox, client: Client) -
         listed = task(client, "snapshot_info", branch=branch)["snapshots"]
         assert [each["name"] for each in listed] == names
     assert task(client, "snapshot_info", branch="kid", check_mode=True)["snapshots"] == []
-
-
-def test_its_expiration_is_changed(sandbox: Sandbox, client: Client) -> None:
-    def expiration(value: Any) -> tuple[bool, Any]:
-        result = task(client, **NIGHTLY, expires_at=value)
-        return result["changed"], result["snapshot"].get("expires_at")
-
-    first = expiration("2d")
-    assert (first[0], expiration("5d")) == (True, (False, first[1]))
-    at = (datetime.now(timezone.utc) + timedelta(days=60)).replace(microsecond=0).isoformat()
-    assert expiration(at)[0] is True
-    assert expiration(at)[0] is False
-    assert (expiration("never"), expiration("never")) == ((True, None), (False, None))
-    [post] = [line for line in writes(sandbox) if line.startswith("POST")]
-    assert post == f"POST {PROJECT}/branches/{branches(sandbox)['main']['id']}/snapshot"
-    for invalid in ("2020-01-01T00:00:00Z", "2030-01-01"):
-        assert failing(client, **NIGHTLY, expires_at=invalid)["option"] == "expires_at"
 
 
 @pytest.mark.parametrize("wait", [True, False])
