@@ -108,6 +108,14 @@ class Service:
         params = {"sort_by": "created_at", "sort_order": "asc"}
         return self.ok("GET", f"projects/{PROJECT}/branches", params=params)["branches"]
 
+    def names(self):
+        return [branch["name"] for branch in self.branches()]
+
+    def create_compute(self, branch, **fields):
+        """The response to the creation of a compute on the branch at this path."""
+        fields = {"branch_id": branch.rsplit("/", 1)[1], "type": "read_write", **fields}
+        return self.request("POST", f"projects/{PROJECT}/endpoints", json={"endpoint": fields})
+
     def create_role(self, name="app"):
         """Create a role that owns nothing on the default branch."""
         roles = f"projects/{PROJECT}/branches/{self.default_branch()}/roles"

@@ -10,10 +10,6 @@ PROJECT = "wispy-lake-12345678"
 BRANCHES = f"projects/{PROJECT}/branches"
 
 
-def names(service):
-    return [branch["name"] for branch in service.branches()]
-
-
 def test_a_project_is_created_with_the_names_of_its_branch_and_of_what_the_branch_has(service):
     names = {"name": "trunk", "role_name": "app", "database_name": "orders"}
     created = service.ok("POST", "projects", json={"project": {"branch": names}})
@@ -59,7 +55,7 @@ def test_rename(service):
     assert changed["branch"] == {**before, "name": "review", "updated_at": changed["branch"]["updated_at"]}
     assert before["updated_at"] < changed["branch"]["updated_at"]
     assert service.ok("GET", path)["branch"] == changed["branch"]
-    assert names(service) == ["main", "review"]
+    assert service.names() == ["main", "review"]
 
 
 def test_delete(service):
@@ -72,7 +68,7 @@ def test_delete(service):
     (operation,) = deleted["operations"]
     expected = {"action": "suspend_compute", "branch_id": branch["id"], "endpoint_id": endpoint["id"]}
     assert service.operation(operation).items() >= {**expected, "status": "scheduling"}.items()
-    assert names(service) == ["main"]
+    assert service.names() == ["main"]
     for below in ("", "/databases", "/roles", "/endpoints", "/databases/clouddb", "/roles/clouddb_owner"):
         assert service.get(path + below).status_code == 404
     assert service.create_branch(branch={"name": "preview"})["branch"]["id"] != branch["id"]
@@ -102,7 +98,7 @@ def test_branch_with_children_cannot_be_deleted(service):
     assert service.request("DELETE", path).status_code == 422
     service.ok("DELETE", child)
     service.ok("DELETE", path)
-    assert names(service) == ["main"]
+    assert service.names() == ["main"]
 
 
 def test_new_branch_has_the_databases_and_roles_of_its_parent(service):

@@ -4,19 +4,16 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 from unittest.mock import Mock
 
 import pytest
 
+from ansible_collections.clouddb.control.plugins.module_utils._timestamps import parse_timestamp
 from clouddb_sandbox.clock import MAX_TIME, Clock, format_timestamp
 from clouddb_sandbox.rate_limit import RateLimit, RateLimiter
 
 PROJECT = "wispy-lake-12345678"
-
-
-def time_of(clock):
-    return datetime.fromisoformat(clock["now"].replace("Z", "+00:00"))
 
 
 class TestClock:
@@ -27,7 +24,8 @@ class TestClock:
         assert service.operation(operation)["status"] == "finished"
         changed = service.ok("PUT", "/_sandbox/clock", json={"speed": 0})
         assert changed["speed"] == 0
-        assert time_of(service.ok("GET", "/_sandbox/clock")) - time_of(changed) < timedelta(seconds=0.001)
+        now = service.ok("GET", "/_sandbox/clock")["now"]
+        assert parse_timestamp(now) - parse_timestamp(changed["now"]) < timedelta(seconds=0.001)
 
     def test_clock_and_speed_persist_across_restart(self, serve):
         service = serve()

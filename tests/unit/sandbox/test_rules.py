@@ -28,6 +28,7 @@ from clouddb_sandbox.rules import (
 README = Path(__file__).resolve().parents[3] / "roles" / "sandbox" / "README.md"
 PROJECT = "wispy-lake-12345678"
 ORG = "org-sandbox-12345678"
+KEYS = f"organizations/{ORG}/api_keys"
 PATH = f"projects/{PROJECT}"
 BRANCHES = f"{PATH}/branches"
 
@@ -45,11 +46,6 @@ def create_project(service, **project):
 
 def create_branch(service, **branch):
     return service.request("POST", BRANCHES, json={"branch": branch})
-
-
-def create_compute(service, branch, **fields):
-    fields = {"branch_id": branch.rsplit("/", 1)[1], "type": "read_write", **fields}
-    return service.request("POST", f"{PATH}/endpoints", json={"endpoint": fields})
 
 
 def organization_key(service, org_id=ORG, **body):
@@ -309,7 +305,7 @@ def account(shared):
     names = {"project": PATH, "branches": BRANCHES, "computes": f"{PATH}/endpoints", "main": main}
     shared.ok("PATCH", PATH, json={"project": {"history_retention_seconds": 604_800}})
     shared.advance(3600)
-    names |= {"before": shared.later(0), "before_all": shared.later(-1.1), "keys": f"organizations/{ORG}/api_keys"}
+    names |= {"before": shared.later(0), "before_all": shared.later(-1.1), "keys": KEYS}
     shared.create_role()
     shared.create_database(shared.default_branch(), owner="app")
     shared.advance(3600)
@@ -396,7 +392,7 @@ def test_every_field_of_the_schema_is_kept(service):
     assert project["default_endpoint_settings"] == {**limits, "autoscaling_limit_max_cu": 1}
     options = {"provisioner": "k8s-pod", "pooler_mode": "transaction", "passwordless_access": False, "name": "web"}
     branch = service.create_finished_branch(endpoints=[])
-    compute = create_compute(service, branch, **options).json()["endpoint"]
+    compute = service.create_compute(branch, **options).json()["endpoint"]
     assert {name: compute[name] for name in options} == options
 
 
@@ -441,7 +437,42 @@ def test_org_of_the_key(serve):
 def test_org_key_on_account_paths(service):
     assert [each["id"] for each in service.ok("GET", "users/me/organizations")["organizations"]] == [ORG]
     key = organization_key(service)
-    assert key.get("projects").status_code == key.get(f"organizations/{ORG}/api_keys").status_code == 200
+    assert key.get("projects").status_code == key.get(KEYS).status_code == 200
+
+
+def test_keys_of_the_organization(service):
+    """They are listed beside the user's own keys, without `last_used_at` until they are used."""
+    own = service.keys()
+    created = service.ok("POST", KEYS, json={"key_name": "ci"})
+    assert created.keys() == {"id", "key", "name", "created_at", "created_by"}
+    (listed,) = service.ok("GET", KEYS)
+    assert (listed["id"], listed["name"], "last_used_at" in listed) == (created["id"], "ci", False)
+    assert [key["id"] for key in service.keys()] == [key["id"] for key in own]
+    key = service.as_key(created["key"])
+    assert key.get("projects").status_code == 200
+    assert "last_used_at" in service.ok("GET", KEYS)[0]
+    assert service.request("DELETE", f"api_keys/{created['id']}").status_code == 404
+    assert service.ok("DELETE", f"{KEYS}/{created['id']}")["revoked"] is True
+    assert key.get("projects").status_code == 401
+    assert service.request("DELETE", f"{KEYS}/{own[0]['id']}").status_code == 404
+
+
+def test_key_that_is_limited_to_a_project(service):
+    created = service.ok("POST", KEYS, json={"key_name": "ci", "project_id": PROJECT})
+    assert created["project_id"] == service.ok("GET", KEYS)[0]["project_id"] == PROJECT
+    key = service.as_key(created["key"])
+    for path in (f"projects/{PROJECT}", f"projects/{PROJECT}/branches"):
+        assert key.get(path).status_code == 200, path
+
+
+def test_org_id_is_required(serve):
+    """By the seed, after each start, unless the key implies it."""
+    seed = {"projects": [{"name": "shop"}], "require_org_id": True}
+    for _start in range(2):
+        service = serve(seed)
+        assert service.get("projects").status_code == 400
+        assert len(service.ok("GET", "projects", params={"org_id": ORG})["projects"]) == 1
+        assert organization_key(service).get("projects").status_code == 200
 
 
 def test_project_key_deletes_no_project(service):
@@ -514,7 +545,7 @@ def test_compute_of_a_new_branch(service):
 def test_compute_sizes(service, least, most, status):
     branch = service.create_finished_branch(endpoints=[])
     fields = {"autoscaling_limit_min_cu": least, "autoscaling_limit_max_cu": most}
-    assert create_compute(service, branch, **fields).status_code == status
+    assert service.create_compute(branch, **fields).status_code == status
 
 
 def test_parts_of_settings(service, default):
@@ -555,7 +586,7 @@ def test_owner_of_a_new_project(service):
 )
 def test_suspend_timeout(service, seconds, status):
     branch = service.create_finished_branch(endpoints=[])
-    assert create_compute(service, branch, suspend_timeout_seconds=seconds).status_code == status
+    assert service.create_compute(branch, suspend_timeout_seconds=seconds).status_code == status
 
 
 def test_stored_passwords(service, default):
@@ -751,17 +782,13 @@ def test_recovery_of_a_branch(service):
     assert shown["kept"]["deleted_at"] < shown["expired"]["deleted_at"] < shown["kept"]["recoverable_until"]
     assert deleted_branches(service, search="exp").keys() == {"expired"}
     assert deleted_branches(service, include_deleted=False) == {}
-    assert names_of(service) == ["main"]
+    assert service.names() == ["main"]
     recovered = service.ok("POST", f"{kept}/recover")
     gone = ("expires_at", "ttl_interval_seconds")
     assert recovered["branch"] == {name: value for name, value in before[0].items() if name not in gone}
     assert role_password(service, kept) == before[1]
     assert [each["host"] for each in recovered["endpoints"]] == [each["host"] for each in before[2]["endpoints"]]
     assert recovered["endpoints"][0]["current_state"] == "idle"
-
-
-def names_of(service):
-    return [branch["name"] for branch in service.branches()]
 
 
 def test_a_branch_is_recovered_within_seven_days_after_its_parent_unless_its_name_is_taken(service):
@@ -874,7 +901,7 @@ def test_restore_of_a_snapshot(service, default):
     assert service.ok("GET", f"{path}/backup_schedule") == SCHEDULE
     assert service.ok("GET", f"{default}/backup_schedule") == {"schedule": []}
     restore_snapshot(service, snapshot, finalize_restore=True, target_branch_id=new["id"])
-    assert names_of(service) == ["main (old)", "main (old 2)", "main"]
+    assert service.names() == ["main (old)", "main (old 2)", "main"]
 
 
 def test_restore_of_a_snapshot_in_steps(service, default):
