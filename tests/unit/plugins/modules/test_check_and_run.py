@@ -298,6 +298,12 @@ MISSING: list[tuple[str, Options, str]] = [
     ("nothing", {**ON_MAIN, "branch": "shopp"}, "branch: there is no branch 'shopp'."),
     *(("nothing", {**ON_MAIN, option: NOT_CREATED_ID}, "") for option in ("project", "branch")),
     ("nothing", {**ON_MAIN, "project": NOT_CREATED_ID, "state": "absent"}, ""),
+    ("nothing", {**ON_MAIN, "owner": "nobody"}, "owner: there is no user 'nobody'."),
+    (
+        "nothing",
+        {**ON_MAIN, "name": "orders", "owner": "clouddb_ower"},
+        "owner: there is no user 'clouddb_ower'. Did you mean clouddb_owner?",
+    ),
     ("nothing", {**DEV, "parent": "shopp"}, "parent: there is no branch 'shopp'."),
     ("nothing", {**DEV, "parent": "shopp", "from_timestamp": "1h"}, "parent: there is no branch 'shopp'."),
     ("nothing", {**DEV, "new_name": "demo"}, "name: there is no branch 'dev'."),
@@ -315,14 +321,19 @@ def test_what_an_earlier_task_may_create(
         task(client, **prepared)
     sandbox.state.request_log.clear()
     planned = task(client, check_mode=True, **options)
-    assert (planned["changed"], len(planned["warnings"])) == (True, int(bool(message)))
+    assert (planned["changed"], len(planned["warnings"]), writes(sandbox)) == (True, int(bool(message)), [])
     if options["module"] == "compute":
         assert (planned["compute"]["id"], NOT_CREATED_ID in str(planned)) == (None, False)
     if message:
         with pytest.raises(ClouddbError, match=f"^{re.escape(message)}") as error:
             task(client, **options)
-        assert error.value.as_result()["failure"] == {"kind": "not_found", "option": message.partition(":")[0]}
-    assert writes(sandbox) == []
+        failure = {"kind": "not_found", "option": message.partition(":")[0]}
+        assert error.value.as_result()["failure"].items() >= failure.items()
+        [warning] = planned["warnings"]
+        assert warning.startswith((message.partition(" Did you mean")[0], "No resource matches "))
+        assert warning.endswith(" Unless an earlier task creates it, this task will fail.")
+        assert not message.startswith("owner") or warning.startswith(str(error.value))
+    assert done_by(sandbox) == []
 
 
 def test_a_deletion_under_way_is_over_for_both(sandbox: Sandbox, client: Client) -> None:

@@ -153,24 +153,6 @@ class TestRefusals:
         planned = task(client, check_mode=True, module="branch", name="parent", state="absent")
         assert (planned["changed"], planned["warnings"]) == (True, [])
 
-    @pytest.mark.parametrize(
-        "options, text",
-        [
-            ({"owner": "clouddb_ower"}, "there is no user 'clouddb_ower'. Did you mean clouddb_owner?"),
-            ({"owner": "nobody", "name": "clouddb"}, "there is no user"),
-        ],
-    )
-    def test_check_mode_warns_of_a_missing_owner(
-        self, sandbox: Sandbox, client: Client, options: Options, text: str
-    ) -> None:
-        """As in https://github.com/ansible/ansible/issues/67307"""
-        planned = task(client, check_mode=True, **{**ORDERS, **options})
-        assert (planned["changed"], writes(sandbox)) == (True, [])
-        with pytest.raises(ClouddbError, match=re.escape(f"owner: {text}")) as error:
-            task(client, **{**ORDERS, **options})
-        assert error.value.kind == "not_found"
-        assert planned["warnings"] == [f"{error.value} Unless an earlier task creates it, this task will fail."]
-
     def test_what_the_service_accepts_nevertheless_is_done(self, sandbox: Sandbox, client: Client) -> None:
         """A list may lag."""
         sandbox.fault("list_lag", seconds=30, method="DELETE")
