@@ -164,7 +164,10 @@ REFUSALS: list[tuple[Any, ...]] = [
     *(("pages_of_projects", 400, f"GET projects?limit={limit}", None, "limit") for limit in (*LIMITS, 401)),
     ("pages_of_projects", 400, "GET projects?cursor=no-project", None, "cursor"),
     *(("pages_of_operations", 400, f"GET $project/operations?limit={each}", None, "limit") for each in (*LIMITS, 1001)),
-    ("pages_of_operations", 400, f"GET $project/operations?cursor={PROJECT}", None, "cursor"),
+    *(
+        ("pages_of_operations", 400, f"GET $project/operations?cursor={cursor}", None, "cursor")
+        for cursor in (PROJECT, "2026-13-01T00:00:00.000000000000000001%2B00:00")
+    ),
     *(("pages_of_branches", 400, f"GET $branches?limit={limit}", None, "limit") for limit in (0, 10_001)),
     ("pages_of_branches", 400, "GET $branches?sort_by=id", None, "sort_by"),
     *(
