@@ -55,6 +55,7 @@ def test_rename(service):
     assert changed["branch"] == {**before, "name": "review", "updated_at": changed["branch"]["updated_at"]}
     assert before["updated_at"] < changed["branch"]["updated_at"]
     assert service.ok("GET", path)["branch"] == changed["branch"]
+    service.ok("PATCH", path, json={"branch": {"name": "review"}})
     assert service.names() == ["main", "review"]
 
 

@@ -100,7 +100,6 @@ PROJECTS: list[Any] = [
 ]
 KEY_NAMES: list[Any] = [None, {}, [], "deploy", {"name": "deploy"}, *({"key_name": name} for name in (None, 7, ""))]
 SCHEDULES: list[dict[str, Any]] = [
-    {"frequency": "daily"},
     *({"frequency": "daily", "hour": 3, "retention_seconds": seconds} for seconds in (1, 35 * 86400 + 1)),
     {"frequency": "daily", "hour": 24},
     *({"frequency": frequency, "hour": 3} for frequency in ("hourly", "weekly", "monthly")),
@@ -278,6 +277,13 @@ REFUSALS: list[tuple[Any, ...]] = [
     ("snapshots_of_root_branches", 422, "POST $main/snapshot?expires_at=2020-01-01T00:00:00Z", None, "in the future"),
     ("", 422, "POST $main/snapshot?timestamp=2020-01-01T00:00:00Z&lsn=0/1", None, "mutually exclusive"),
     *(("backup_schedules", 400, "PUT $main/backup_schedule", {"schedule": [each]}, "body.") for each in SCHEDULES),
+    (
+        "backup_schedules",
+        400,
+        "PUT $main/backup_schedule",
+        {"schedule": [{"frequency": "daily"}]},
+        "must specify the hour",
+    ),
     ("changes_of_a_snapshot", 422, "PATCH $snapshot", {"snapshot": {"expires_at": "$yesterday"}}, "in the future"),
     ("", 422, "POST $main/finalize_restore", None, "to replace another"),
     ("", 422, "POST $dev/finalize_restore", None, "to replace another"),
