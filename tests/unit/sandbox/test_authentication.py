@@ -39,7 +39,7 @@ def test_every_path_and_method_without_a_key_gets_401(service, step):
     paths = [*service.ok("GET", "/openapi.json")["paths"], "/openapi.json", "/", "/nowhere", "/api/v2", "/_sandbox"]
     service.fault("status", status=500, times=None)
     for path, method in list(product(paths, METHODS))[::step]:
-        answer = service.adapter.application.send(method, path, [], b"{not json")
+        answer = service.application.send(method, path, [], b"{not json")
         assert answer.status == 401, f"{method} {path}"
         assert (b"www-authenticate", b"Bearer") in answer.headers
         assert json.loads(answer.content)["code"] == ""

@@ -10,14 +10,6 @@ PROJECT = "wispy-lake-12345678"
 BRANCHES = f"projects/{PROJECT}/branches"
 
 
-def names(service):
-    return [branch["name"] for branch in service.branches()]
-
-
-def status_of(response):
-    return response.status_code, response.json()["code"]
-
-
 def test_a_project_is_created_with_the_names_of_its_branch_and_of_what_the_branch_has(service):
     names = {"name": "trunk", "role_name": "app", "database_name": "orders"}
     created = service.ok("POST", "projects", json={"project": {"branch": names}})
@@ -63,14 +55,8 @@ def test_rename(service):
     assert changed["branch"] == {**before, "name": "review", "updated_at": changed["branch"]["updated_at"]}
     assert before["updated_at"] < changed["branch"]["updated_at"]
     assert service.ok("GET", path)["branch"] == changed["branch"]
-    assert names(service) == ["main", "review"]
-
-
-def test_rename_to_the_name_of_another_branch_gets_409(service):
-    path = service.create_finished_branch(branch={"name": "preview"})
-    assert status_of(service.request("PATCH", path, json={"branch": {"name": "main"}})) == (409, "")
-    assert service.request("PATCH", path, json={"branch": {"name": "preview"}}).status_code == 200
-    assert names(service) == ["main", "preview"]
+    service.ok("PATCH", path, json={"branch": {"name": "review"}})
+    assert service.names() == ["main", "review"]
 
 
 def test_delete(service):
@@ -83,7 +69,7 @@ def test_delete(service):
     (operation,) = deleted["operations"]
     expected = {"action": "suspend_compute", "branch_id": branch["id"], "endpoint_id": endpoint["id"]}
     assert service.operation(operation).items() >= {**expected, "status": "scheduling"}.items()
-    assert names(service) == ["main"]
+    assert service.names() == ["main"]
     for below in ("", "/databases", "/roles", "/endpoints", "/databases/clouddb", "/roles/clouddb_owner"):
         assert service.get(path + below).status_code == 404
     assert service.create_branch(branch={"name": "preview"})["branch"]["id"] != branch["id"]
@@ -98,38 +84,6 @@ def test_a_deleted_branch_has_no_platform_operations(service):
     assert [item["action"] for item in of_branch] == ["suspend_compute", "start_compute", "create_branch"]
 
 
-def test_default_and_protected_branches_cannot_expire(service):
-    """Otherwise the project would have no default branch, and could not be deleted."""
-    expires = {"expires_at": service.later(days=1)}
-    path = service.create_finished_branch(branch=expires)
-    for changed, fields in ((f"{BRANCHES}/{service.default_branch()}", expires), (path, {"protected": True})):
-        before = service.ok("GET", changed)
-        assert service.request("PATCH", changed, json={"branch": fields}).status_code == 422
-        assert service.ok("GET", changed) == before
-
-
-def test_a_branch_has_no_children_or_does_not_expire(service):
-    """As in https://github.com/neondatabase/website/blob/main/content/docs/guides/branch-expiration.md"""
-    parent = service.create_finished_branch()
-    child = service.create_finished_branch(branch={"parent_id": parent.rsplit("/", 1)[1]})
-    expires = {"branch": {"expires_at": service.later(days=1)}}
-    assert service.request("PATCH", parent, json=expires).status_code == 422
-    assert service.request("PATCH", child, json=expires).status_code == 200
-    grandchild = {"branch": {"parent_id": child.rsplit("/", 1)[1]}}
-    assert service.request("POST", BRANCHES, json=grandchild).status_code == 422
-    assert len(names(service)) == 3
-
-
-@pytest.mark.parametrize("days", [-1, 0, 30.001])
-def test_time_at_which_no_branch_can_expire_gets_422(service, days):
-    path = service.create_finished_branch()
-    changed = {"branch": {"name": "x", "expires_at": service.later(days=days)}}
-    for method, target in (("PATCH", path), ("POST", BRANCHES)):
-        before = service.ok("GET", BRANCHES)
-        assert service.request(method, target, json=changed).status_code == 422
-        assert service.ok("GET", BRANCHES) == before
-
-
 def test_expired_branch_is_gone(service):
     path = service.create_finished_branch(branch={"expires_at": service.later(days=30)})
     service.advance(29 * 86400)
@@ -142,13 +96,10 @@ def test_branch_with_children_cannot_be_deleted(service):
     path = service.create_finished_branch(branch={"name": "parent"})
     parent = service.ok("GET", path)["branch"]
     child = service.create_finished_branch(branch={"name": "child", "parent_id": parent["id"]})
-    response = service.request("DELETE", path)
-    assert response.status_code == 422
-    assert child.rsplit("/", 1)[1] in response.json()["message"]
-    assert names(service) == ["main", "parent", "child"]
+    assert service.request("DELETE", path).status_code == 422
     service.ok("DELETE", child)
     service.ok("DELETE", path)
-    assert names(service) == ["main"]
+    assert service.names() == ["main"]
 
 
 def test_new_branch_has_the_databases_and_roles_of_its_parent(service):
@@ -169,47 +120,28 @@ def test_new_branch_has_the_databases_and_roles_of_its_parent(service):
     assert service.ok("GET", f"{parent}/roles/app/reveal_password")["password"] == role["password"]
 
 
-# Each changes the branch at `{branch}`, which has the database and the roles of its project.
-WRITES = [
-    ("PATCH", "{branch}", {"branch": {"name": "x"}}),
-    ("DELETE", "{branch}", None),
-    ("POST", "{branch}/databases", {"database": {"name": "x", "owner_name": "clouddb_owner"}}),
-    ("PATCH", "{branch}/databases/clouddb", {"database": {"name": "x"}}),
-    ("DELETE", "{branch}/databases/clouddb", None),
-    ("POST", "{branch}/roles", {"role": {"name": "x"}}),
-    ("DELETE", "{branch}/roles/app", None),
-    ("POST", "{branch}/roles/clouddb_owner/reset_password", None),
-]
-
-
-@pytest.mark.parametrize(("method", "path", "body"), WRITES)
-def test_write_while_an_operation_on_the_branch_is_unfinished_gets_423(service, method, path, body):
-    """It is not processed, and succeeds once the operation is finished."""
-    service.create_role()
-    branch = f"{BRANCHES}/{service.create_branch(branch={'name': 'preview'})['branch']['id']}"
-    reads = ("", "/databases", "/roles", "/roles/clouddb_owner/reveal_password")
-    before = [service.ok("GET", branch + below) for below in reads]
-    started = service.operations()
-    response = service.request(method, path.format(branch=branch), json=body)
-    assert status_of(response) == (423, "")
-    assert [service.ok("GET", branch + below) for below in reads] == before
-    assert service.operations() == started
-    service.advance(5)
-    assert service.request(method, path.format(branch=branch), json=body).ok
-
-
-@pytest.mark.parametrize(("method", "path", "body"), [write for write in WRITES if write[1] != "{branch}"])
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("POST", "databases", {"database": {"name": "x", "owner_name": "clouddb_owner"}}),
+        ("PATCH", "databases/clouddb", {"database": {"name": "x"}}),
+        ("DELETE", "databases/clouddb", None),
+        ("POST", "roles", {"role": {"name": "x"}}),
+        ("DELETE", "roles/app", None),
+        ("POST", "roles/clouddb_owner/reset_password", None),
+    ],
+)
 def test_changes_of_databases_and_roles_start_apply_config(service, method, path, body):
     """On the branch's compute, if it has one; and the operation locks the branch."""
     service.create_role()
     branch = service.create_finished_branch()
     (endpoint,) = service.ok("GET", f"{branch}/endpoints")["endpoints"]
-    (operation,) = service.ok(method, path.format(branch=branch), json=body)["operations"]
+    (operation,) = service.ok(method, f"{branch}/{path}", json=body)["operations"]
     assert (operation["action"], operation["endpoint_id"]) == ("apply_config", endpoint["id"])
     assert service.operation(operation) == operation
     assert service.request("POST", f"{branch}/roles", json={"role": {"name": "y"}}).status_code == 423
     idle = service.create_finished_branch(endpoints=[])
-    (operation,) = service.ok(method, path.format(branch=idle), json=body)["operations"]
+    (operation,) = service.ok(method, f"{idle}/{path}", json=body)["operations"]
     assert "endpoint_id" not in operation
 
 
@@ -322,23 +254,6 @@ def test_restore_from_a_child(service):
     assert databases(service, "main") == ["clouddb", "new"]
 
 
-@pytest.mark.parametrize(
-    ("name", "source", "body", "status"),
-    [
-        ("main", "dev", {}, 422),
-        ("dev", "main", {"preserve_under_name": "main"}, 409),
-        ("dev", "main", {"source_lsn": "0/1", "source_timestamp": "2026-01-01T00:00:00Z"}, 422),
-        ("dev", "main", {"source_lsn": "1"}, 400),
-        ("dev", "main", {"source_branch_id": "none"}, 404),
-    ],
-)
-def test_restore_that_is_refused_changes_nothing(service, name, source, body, status):
-    create(service, "dev")
-    before = service.ok("GET", BRANCHES)
-    assert restore(service, name, source, **body).status_code == status
-    assert service.ok("GET", BRANCHES) == before
-
-
 def test_restore_whose_operation_fails(service):
     create(service, "dev")
     service.plan([[0, "failed"]], action="create_branch")
@@ -373,8 +288,3 @@ def test_set_as_default(service):
     assert get(service, "child")["parent_id"] == get(service, "dev")["id"]
     assert service.request("DELETE", path).status_code == 422
     assert service.request("DELETE", f"{BRANCHES}/{get(service, 'main')['id']}").status_code == 200
-
-
-def test_branch_that_expires_cannot_become_the_default_branch(service):
-    create(service, "dev", expires_at=service.later(days=1))
-    assert service.request("POST", f"{BRANCHES}/{get(service, 'dev')['id']}/set_as_default").status_code == 422

@@ -4,19 +4,16 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 from unittest.mock import Mock
 
 import pytest
 
+from ansible_collections.clouddb.control.plugins.module_utils._timestamps import parse_timestamp
 from clouddb_sandbox.clock import MAX_TIME, Clock, format_timestamp
 from clouddb_sandbox.rate_limit import RateLimit, RateLimiter
 
 PROJECT = "wispy-lake-12345678"
-
-
-def time_of(clock):
-    return datetime.fromisoformat(clock["now"].replace("Z", "+00:00"))
 
 
 class TestClock:
@@ -27,12 +24,8 @@ class TestClock:
         assert service.operation(operation)["status"] == "finished"
         changed = service.ok("PUT", "/_sandbox/clock", json={"speed": 0})
         assert changed["speed"] == 0
-        assert time_of(service.ok("GET", "/_sandbox/clock")) - time_of(changed) < timedelta(seconds=0.001)
-
-    def test_invalid_clock_update_gets_400(self, service):
-        for body in ({"advance": -1}, {"speed": -1}, {"speed": "fast"}, {"advance": 1e12}, {"now": 1}):
-            assert service.request("PUT", "/_sandbox/clock", json=body).status_code == 400, body
-        assert service.ok("GET", "/_sandbox/clock")["speed"] == 0
+        now = service.ok("GET", "/_sandbox/clock")["now"]
+        assert parse_timestamp(now) - parse_timestamp(changed["now"]) < timedelta(seconds=0.001)
 
     def test_clock_and_speed_persist_across_restart(self, serve):
         service = serve()
@@ -80,27 +73,6 @@ class TestOperationPlans:
         statuses = {item["action"]: item["status"] for item in service.operations()}
         assert statuses == {"suspend_compute": "finished", "check_availability": "failed"}
         assert len(service.ok("GET", "/_sandbox/operation_plans")["operation_plans"]) == 1
-
-    def test_a_423_response_uses_no_plan(self, service):
-        branch_id = service.create_branch()["branch"]["id"]
-        added = service.plan([[0, "failed"]])
-        assert service.create_database(branch_id).status_code == 423
-        assert service.ok("GET", "/_sandbox/operation_plans") == {"operation_plans": [added]}
-        assert added["times"] == 1
-
-    def test_invalid_plan_gets_400(self, service):
-        for plan, field in (
-            ({}, "timeline"),
-            ({"timeline": []}, "timeline"),
-            ({"timeline": [[0, "done"]]}, "timeline"),
-            ({"timeline": [[0, "running"], [1e14, "failed"]]}, "timeline"),
-            ({"timeline": [[0, "failed"]], "action": "explode"}, "action"),
-            ({"timeline": [[0, "failed"]], "times": 0}, "times"),
-            ({"timeline": [[0, "failed"]], "project": "x"}, "project"),
-        ):
-            response = service.request("POST", "/_sandbox/operation_plans", json=plan)
-            assert response.status_code == 400, plan
-            assert field in response.json()["message"]
 
 
 class TestRequestLog:

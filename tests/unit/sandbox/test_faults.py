@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import pytest
 import requests
 
+from clouddb_sandbox.fault_injection import HTML_PAGE
 from clouddb_sandbox.rules import ORG_ID_REQUIRED
 
 PROJECT = "wispy-lake-12345678"
@@ -28,7 +29,7 @@ def send_and_disconnect(service, method, path, body=None):
     """Send a request, and close the connection as soon as the first fault delays it."""
     faults = len(service.ok("GET", "/_sandbox/faults")["faults"])
     connection = http.client.HTTPConnection(urlsplit(service.host_url).netloc, timeout=MAX_WAIT)
-    headers = {**service.session.headers, "Content-Type": "application/json"}
+    headers = {**service.headers, "Content-Type": "application/json"}
     connection.request(method, f"/api/v2/{path}", json.dumps(body), headers)
     wait_until(lambda: len(service.ok("GET", "/_sandbox/faults")["faults"]) < faults)
     connection.close()
@@ -41,56 +42,39 @@ def wait_until(condition):
         time.sleep(0.01)
 
 
-class TestStatus:
-    def test_status_is_sent_and_nothing_is_written(self, service):
-        for status in (400, 401, 403, 404, 418, 423, 429, 499, 500, 502, 503, 504, 599):
-            service.fault("status", status=status, method="POST")
-            response = service.request("POST", "api_keys", json={"key_name": "ci"})
-            assert response.status_code == status
-            assert response.json()["message"] == f"status {status}, injected by a fault of the sandbox"
-            assert response.json()["request_id"] == response.headers["X-Request-ID"]
-            assert "Retry-After" not in response.headers
-            assert key_names(service) == ["sandbox"]
-        service.create_key("ci")
-        assert key_names(service) == ["sandbox", "ci"]
+STATUSES = (400, 401, 403, 404, 418, 423, 429, 499, 500, 502, 503, 504, 599)
+INJECTED = '{"message":"status %s, injected by a fault of the sandbox","code":"","request_id":"mine"}'
+JSON, TEXT = {"Content-Type": "application/json"}, {"Content-Type": "text/plain; charset=utf-8"}
 
-    def test_retry_after(self, service):
-        for retry_after in ("7", "Wed, 21 Oct 2099 07:28:00 GMT", "soon", 7):
-            service.fault("status", status=429, retry_after=retry_after)
-            assert service.get("projects").headers["Retry-After"] == str(retry_after)
 
-    def test_body(self, service):
-        for body, content_type, text in (
-            ({"message": "m", "code": ""}, "application/json", '{"message":"m","code":""}'),
-            ([], "application/json", "[]"),
-            ("plain words", "text/plain; charset=utf-8", "plain words"),
-            ("", "text/plain; charset=utf-8", ""),
-        ):
-            service.fault("status", status=503, body=body)
-            response = service.get("projects")
-            assert (response.headers["Content-Type"], response.text) == (content_type, text)
-
-    def test_no_content(self, service):
-        service.fault("status", status=204)
-        response = service.get("projects")
-        assert (response.status_code, response.content) == (204, b"")
+@pytest.mark.parametrize(
+    ("kind", "fault", "status", "headers", "text"),
+    [
+        *(("status", {"status": each}, each, {"Retry-After": None, **JSON}, INJECTED % each) for each in STATUSES),
+        *(
+            ("status", {"status": 429, "retry_after": each}, 429, {"Retry-After": str(each)}, INJECTED % 429)
+            for each in ("7", "Wed, 21 Oct 2099 07:28:00 GMT", "soon", 7)
+        ),
+        ("status", {"status": 503, "body": {"message": "m", "code": ""}}, 503, JSON, '{"message":"m","code":""}'),
+        ("status", {"status": 503, "body": []}, 503, JSON, "[]"),
+        *(("status", {"status": 503, "body": body}, 503, TEXT, body) for body in ("plain words", "")),
+        ("status", {"status": 204}, 204, {}, ""),
+        ("html", {}, 200, {"Content-Type": "text/html; charset=utf-8"}, HTML_PAGE),
+        ("redirect", {"location": "http://127.0.0.1:9/else"}, 302, {"Location": "http://127.0.0.1:9/else"}, ""),
+    ],
+)
+def test_a_response_is_sent_once_and_nothing_is_written(service, kind, fault, status, headers, text):
+    service.fault(kind, method="POST", **fault)
+    own = {"X-Request-ID": "mine"}
+    response = service.request("POST", "api_keys", json={"key_name": "ci"}, headers=own)
+    assert (response.status_code, response.text) == (status, text)
+    assert {name: response.headers.get(name) for name in (*headers, *own)} == {**headers, **own}
+    assert key_names(service) == ["sandbox"]
+    service.create_key("ci")
+    assert key_names(service) == ["sandbox", "ci"]
 
 
 class TestResponseBodies:
-    def test_html(self, service):
-        service.fault("html")
-        response = service.request("POST", "api_keys", json={"key_name": "ci"})
-        assert response.status_code == 200
-        assert response.headers["Content-Type"].startswith("text/html")
-        assert "<html>" in response.text
-        assert key_names(service) == ["sandbox"]
-
-    def test_redirect(self, service):
-        service.fault("redirect", location="http://127.0.0.1:9/elsewhere")
-        response = service.request("POST", "api_keys", json={"key_name": "ci"})
-        assert (response.status_code, response.headers["Location"]) == (302, "http://127.0.0.1:9/elsewhere")
-        assert key_names(service) == ["sandbox"]
-
     def test_malformed(self, service):
         """Half of the JSON with its own Content-Length. The request is processed."""
         service.fault("malformed")
@@ -220,23 +204,6 @@ class TestFaultRules:
         (remaining,) = service.ok("GET", "/_sandbox/faults")["faults"]
         assert remaining == {**added, "skip": 0, "times": 2}
         assert remaining["id"] == added["id"]
-
-    def test_invalid_rule_gets_400(self, service):
-        for rule, field in (
-            ({}, "kind"),
-            ({"kind": "nonsense"}, "kind"),
-            ({"kind": "status"}, "status"),
-            ({"kind": "status", "status": 503, "seconds": 1}, "seconds"),
-            ({"kind": "stall", "seconds": -1}, "seconds"),
-            ({"kind": "reset", "times": 0}, "times"),
-            ({"kind": "reset", "method": "DELET"}, "method"),
-            ({"kind": "list_lag", "seconds": 1e14}, "seconds"),
-            ({"kind": "lingering_deletion", "seconds": 1, "again": 500}, "again"),
-        ):
-            response = service.request("POST", "/_sandbox/faults", json=rule)
-            assert response.status_code == 400, rule
-            assert field in response.json()["message"]
-        assert service.ok("GET", "/_sandbox/faults") == {"faults": []}
 
 
 def names(service, path=BRANCHES, field="branches", **params):
@@ -464,6 +431,9 @@ def test_require_org_id(serve):
     service.fault("require_org_id")
     for params in ({}, {"org_id": ""}, {"search": "shop"}):
         response = service.get("projects", **params)
-        assert (response.status_code, response.json()["message"]) == (400, ORG_ID_REQUIRED)
+        assert (response.status_code, response.json().items() >= {"message": ORG_ID_REQUIRED, "code": ""}.items()) == (
+            400,
+            True,
+        )
     assert names(service, "projects", "projects", org_id="org-1") == ["shop"]
     assert service.ok("POST", "projects", json={"project": {}})

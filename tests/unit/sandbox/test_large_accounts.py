@@ -10,7 +10,7 @@ LARGE_TABLES = ("projects", "branches", "roles", "databases", "endpoints", "oper
 
 def test_a_request_about_one_project_reads_its_rows_only(service):
     """By the query plans of SQLite: large accounts are as quick as small ones."""
-    store, statements = service.adapter.application.app.state.sandbox.store, []
+    store, statements = service.application.app.state.sandbox.store, []
     with store.transaction() as tx:
         tx.db.set_trace_callback(statements.append)
     branch = service.create_finished_branch(branch={"expires_at": service.later(days=1)})

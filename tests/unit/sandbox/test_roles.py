@@ -27,13 +27,6 @@ def names_of(service, databases):
     return [database["name"] for database in service.ok("GET", databases)["databases"]]
 
 
-def test_owner_of_a_database_is_a_role_of_the_branch(service, databases):
-    body = {"database": {"name": "orders", "owner_name": "nobody"}}
-    for method, path in (("POST", databases), ("PATCH", f"{databases}/clouddb")):
-        assert service.request(method, path, json=body).status_code == 404
-    assert names_of(service, databases) == ["clouddb"]
-
-
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [({"name": "sales"}, ("sales", "clouddb_owner")), ({"name": None, "owner_name": "app"}, ("orders", "app"))],
@@ -49,17 +42,6 @@ def test_update_of_a_database(service, databases, changes, expected):
     assert before["updated_at"] < changed["updated_at"]
     assert service.ok("GET", f"{databases}/{expected[0]}")["database"] == changed
     assert names_of(service, databases) == ["clouddb", expected[0]]
-
-
-def test_duplicate_names_of_databases_get_409(service, databases):
-    service.create_database(service.default_branch())
-    service.advance(5)
-    started = service.operations()
-    response = service.request("PATCH", f"{databases}/orders", json={"database": {"name": "clouddb"}})
-    assert (response.status_code, response.json()["code"]) == (409, "")
-    assert service.create_database(service.default_branch()).status_code == 409
-    assert names_of(service, databases) == ["clouddb", "orders"]
-    assert service.operations() == started
 
 
 def test_database_with_special_characters(service, databases):
@@ -87,16 +69,6 @@ def test_create(service, branch):
     assert service.ok("GET", f"{branch}/roles/app") == {"role": role}
     assert service.ok("GET", f"{branch}/roles")["roles"][1] == role
     assert service.ok("GET", f"{branch}/roles/app/reveal_password") == {"password": password}
-
-
-def test_duplicate_name_gets_409(service, branch):
-    create_role(service, branch)
-    started = service.operations()
-    response = service.request("POST", f"{branch}/roles", json={"role": {"name": "app"}})
-    assert (response.status_code, response.json()["code"]) == (409, "")
-    assert service.operations() == started
-    create_role(service, service.create_finished_branch(endpoints=[]), "other")
-    create_role(service, branch, "other")
 
 
 def test_reset_password(service, branch):
@@ -176,27 +148,6 @@ def test_connection_uri_of_another_compute_and_of_the_pooler(service):
     assert host(pooled="true", endpoint_id=replica["id"]) == replica["host"].replace(".", "-pooler.", 1)
     del params["branch_id"]
     assert service.get(CONNECTION_URI, **params, endpoint_id=replica["id"]).status_code == 404
-
-
-@pytest.mark.parametrize(
-    "params, status",
-    [
-        ({"database_name": "clouddb"}, 400),
-        ({"role_name": "clouddb_owner"}, 400),
-        ({"database_name": "none", "role_name": "clouddb_owner"}, 404),
-        ({"database_name": "clouddb", "role_name": "none"}, 404),
-        ({"database_name": "clouddb", "role_name": "clouddb_owner", "branch_id": "none"}, 404),
-    ],
-)
-def test_connection_uri_of_something_unknown(service, params, status):
-    assert service.get(CONNECTION_URI, **params).status_code == status
-
-
-def test_branch_without_compute_has_no_connection_uri(service):
-    branch_id = service.create_branch(endpoints=[])["branch"]["id"]
-    params = {"database_name": "clouddb", "role_name": "clouddb_owner", "branch_id": branch_id}
-    response = service.get(CONNECTION_URI, **params)
-    assert (response.status_code, "compute" in response.json()["message"]) == (404, True)
 
 
 def test_passwords_are_only_in_responses_that_are_about_them(service, branch):

@@ -1,13 +1,15 @@
 # Copyright (c) clouddb.control contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The table of rules: each rule has a source and a test of its name here, and the role's README shows it."""
+"""The table of rules: each rule has a source and a test of its name or a refusal here, and the role's README shows it."""
 
 from __future__ import annotations
 
-import base64
 import json
-from itertools import product
+from base64 import urlsafe_b64encode
+from json import dumps
 from pathlib import Path
+from string import Template
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -16,7 +18,6 @@ from clouddb_sandbox.rules import (
     LOCKED,
     NO_ROUTE,
     NOT_FOR_ORGANIZATIONS,
-    ORG_ID_REQUIRED,
     OUTSIDE_THE_PROJECT,
     REGIONS,
     RULES,
@@ -27,6 +28,7 @@ from clouddb_sandbox.rules import (
 README = Path(__file__).resolve().parents[3] / "roles" / "sandbox" / "README.md"
 PROJECT = "wispy-lake-12345678"
 ORG = "org-sandbox-12345678"
+KEYS = f"organizations/{ORG}/api_keys"
 PATH = f"projects/{PROJECT}"
 BRANCHES = f"{PATH}/branches"
 
@@ -44,11 +46,6 @@ def create_project(service, **project):
 
 def create_branch(service, **branch):
     return service.request("POST", BRANCHES, json={"branch": branch})
-
-
-def create_compute(service, branch, **fields):
-    fields = {"branch_id": branch.rsplit("/", 1)[1], "type": "read_write", **fields}
-    return service.request("POST", f"{PATH}/endpoints", json={"endpoint": fields})
 
 
 def organization_key(service, org_id=ORG, **body):
@@ -70,45 +67,317 @@ def protected(service):
     return service.create_finished_branch(branch={"name": "production", "protected": True})
 
 
+class Refusal(NamedTuple):
+    """A request with a JSON body that is refused, with the name of its rule, if it is in the table of rules.
+
+    C($) is followed by a name of C(account): a path, the id at the end of a path, or a time. C(text) is in the message.
+    A request may begin with the name of the key that it has.
+    """
+
+    rule: str
+    status: int
+    request: str
+    body: Any = None
+    text: str = ""
+
+
+PROJECTS: list[Any] = [
+    *({"name": name} for name in (7, "", "x" * 257)),
+    {"pg_version": 13},
+    {"history_retention_seconds": 2_592_001},
+    {"org_id": "Org_1"},
+    {"settings": []},
+    *({"settings": {"quota": {"active_time_seconds": value}}} for value in ("3600", -1)),
+    *({"settings": {"allowed_ips": value}} for value in ({"ips": "192.0.2.1"}, {"protected_branches_only": "yes"})),
+    {"settings": {"audit_log_level": "all"}},
+    {"settings": {"maintenance_window": {"weekdays": [1]}}},
+    {"settings": {"maintenance_window": {"weekdays": [8], "start_time": "01:00", "end_time": "02:00"}}},
+    {"settings": {"maintenance_window": {"weekdays": [1], "start_time": "1am", "end_time": "02:00"}}},
+    {"store_passwords": "yes"},
+    {"autoscaling_limit_max_cu": 0.1},
+    {"default_endpoint_settings": {"autoscaling_limit_min_cu": 0.1}},
+    {"default_endpoint_settings": {"pg_settings": {"max_connections": 100}}},
+]
+KEY_NAMES: list[Any] = [None, {}, [], "deploy", {"name": "deploy"}, *({"key_name": name} for name in (None, 7, ""))]
+SCHEDULES: list[dict[str, Any]] = [
+    *({"frequency": "daily", "hour": 3, "retention_seconds": seconds} for seconds in (1, 35 * 86400 + 1)),
+    {"frequency": "daily", "hour": 24},
+    *({"frequency": frequency, "hour": 3} for frequency in ("hourly", "weekly", "monthly")),
+    {"frequency": "weekly", "hour": 3, "day": 8},
+]
+SCHEDULE = {"schedule": [{"frequency": "daily", "hour": 3, "retention_seconds": 86400}]}
+OF_PROJECT = (
+    "$other",
+    "${project}9",
+    "$keys",
+    "api_keys",
+    "users/me",
+    "nowhere",
+    "/_sandbox/clock",
+    "/_sandbox/faults",
+)
+ROLES = ("neon_superuser", "cloud_admin", "zenith_admin", "public", "none", "pg_app")
+DATABASES = ("postgres", "template0", "template1")
+LIMITS = (0, -1, "many", "1.5", "")
+CURSORS = ([2**63, 1], ["a", 2**63], ["a", "1"], [1.5, 1], ["a"])
+POINTS = (("$dev_id", "$before"), ("$main_id", "$before_all"), ("$dev_id", "$tomorrow"))
+OTHER_ORG = "org-nope-12345678"
+TOO_SMALL = {"project": {"default_endpoint_settings": {"autoscaling_limit_min_cu": 4, "autoscaling_limit_max_cu": 2}}}
+URI = "GET $project/connection_uri"
+OF_MAIN = {"source_branch_id": "$main_id"}
+EXPIRES = {"branch": {"expires_at": "$tomorrow"}}
+TIMELINE = [[0, "failed"]]
+
+REFUSALS: list[tuple[Any, ...]] = [
+    *(("fields_of_bodies", 400, "POST projects", {"project": each}, "body.") for each in PROJECTS),
+    ("fields_of_bodies", 400, "POST projects", {}, "body."),
+    ("fields_of_bodies", 400, "PATCH $project", {"project": {"history_retention_seconds": False}}, "body."),
+    ("fields_of_bodies", 400, "POST $branches", {"branch": {"name": "x" * 257}}, "body."),
+    ("fields_of_bodies", 400, "PATCH $branches/br-x", {"branch": {"name": ""}}, "body."),
+    ("fields_of_bodies", 400, "POST $branches/br-x/roles", {"role": {}}, "body."),
+    ("fields_of_bodies", 400, "POST $computes", {"endpoint": {"branch_id": "$bare_id", "type": "other"}}, "body."),
+    ("fields_of_bodies", 400, "POST $bare/restore", {**OF_MAIN, "source_lsn": "1"}, "body."),
+    *(("key_names", 400, "POST api_keys", body, "body") for body in (*KEY_NAMES, {"key_name": "x" * 65})),
+    ("regions", 422, "POST projects", {"project": {"region_id": "eu-central-1"}}, "aws-eu-central-1"),
+    ("organizations", 404, f"GET projects?org_id={OTHER_ORG}", None, OTHER_ORG),
+    ("organizations", 404, "POST projects", {"project": {"org_id": OTHER_ORG}}, OTHER_ORG),
+    ("organizations", 404, f"GET organizations/{OTHER_ORG}/api_keys", None, OTHER_ORG),
+    ("org_key_on_account_paths", 404, "organization POST api_keys", {"key_name": "x"}, NOT_FOR_ORGANIZATIONS),
+    *(
+        ("org_key_on_account_paths", 404, f"organization GET {path}", None, NOT_FOR_ORGANIZATIONS)
+        for path in ("api_keys", "users/me", "users/me/organizations", "regions")
+    ),
+    (
+        "project_key_elsewhere",
+        404,
+        "project GET projects",
+        None,
+        f'{OUTSIDE_THE_PROJECT}; subject_project_id:"{PROJECT}"',
+    ),
+    ("project_key_elsewhere", 404, "project POST projects", {"project": {}}, OUTSIDE_THE_PROJECT),
+    *(("project_key_elsewhere", 404, f"project GET {path}", None, OUTSIDE_THE_PROJECT) for path in OF_PROJECT),
+    ("project_key_deletes_no_project", 404, "project DELETE $project"),
+    ("", 404, "POST $keys", {"key_name": "ci", "project_id": "none"}),
+    *(("", 404, f"DELETE api_keys/{key}") for key in (4711, 2**63 - 1, -1)),
+    *(("", 400, f"DELETE api_keys/{key}") for key in ("x", 2**63, -(2**63) - 1)),
+    *(("pages_of_projects", 400, f"GET projects?limit={limit}", None, "limit") for limit in (*LIMITS, 401)),
+    ("pages_of_projects", 400, "GET projects?cursor=no-project", None, "cursor"),
+    *(("pages_of_operations", 400, f"GET $project/operations?limit={each}", None, "limit") for each in (*LIMITS, 1001)),
+    *(
+        ("pages_of_operations", 400, f"GET $project/operations?cursor={cursor}", None, "cursor")
+        for cursor in (PROJECT, "2026-13-01T00:00:00.000000000000000001%2B00:00")
+    ),
+    *(("pages_of_branches", 400, f"GET $branches?limit={limit}", None, "limit") for limit in (0, 10_001)),
+    ("pages_of_branches", 400, "GET $branches?sort_by=id", None, "sort_by"),
+    *(
+        ("pages_of_branches", 400, f"GET $branches?cursor={cursor}", None, "cursor")
+        for cursor in ("x", "e30=", *(urlsafe_b64encode(dumps(keys).encode()).decode() for keys in CURSORS))
+    ),
+    ("compute_sizes", 422, "POST projects", TOO_SMALL, "must not exceed"),
+    ("compute_sizes", 422, "PATCH $project", TOO_SMALL, "must not exceed"),
+    ("", 409, "POST $computes", {"endpoint": {"branch_id": "$dev_id", "type": "read_write"}}),
+    ("", 404, "POST $computes", {"endpoint": {"branch_id": "none", "type": "read_write"}}),
+    (
+        "",
+        422,
+        "POST $computes",
+        {"endpoint": {"branch_id": "$bare_id", "type": "read_write", "region_id": "x"}},
+        "region",
+    ),
+    *(("protected_role_names", 422, "POST $main/roles", {"role": {"name": name}}, name) for name in ROLES),
+    *(
+        ("protected_role_names", 422, "POST projects", {"project": {"branch": {"role_name": each}}}, each)
+        for each in ROLES
+    ),
+    ("role_name_length", 422, "POST $main/roles", {"role": {"name": "ä" * 32}}, "bytes"),
+    *(
+        ("reserved_database_names", 422, request, {"database": {"name": name, "owner_name": "app"}}, name)
+        for name in DATABASES
+        for request in ("POST $main/databases", "PATCH $main/databases/clouddb")
+    ),
+    *(
+        ("reserved_database_names", 422, "POST projects", {"project": {"branch": {"database_name": name}}}, name)
+        for name in DATABASES
+    ),
+    ("", 404, "POST $main/databases", {"database": {"name": "x", "owner_name": "nobody"}}),
+    ("", 404, "PATCH $main/databases/clouddb", {"database": {"name": "x", "owner_name": "nobody"}}),
+    ("", 409, "POST $main/databases", {"database": {"name": "orders", "owner_name": "app"}}),
+    ("", 409, "PATCH $main/databases/orders", {"database": {"name": "clouddb"}}),
+    ("", 409, "POST $main/roles", {"role": {"name": "app"}}),
+    ("owner_of_a_database", 422, "DELETE $main/roles/clouddb_owner", None, "clouddb"),
+    ("", 400, f"{URI}?database_name=clouddb"),
+    ("", 400, f"{URI}?role_name=clouddb_owner"),
+    ("", 404, f"{URI}?database_name=none&role_name=clouddb_owner"),
+    ("", 404, f"{URI}?database_name=clouddb&role_name=none"),
+    ("", 404, f"{URI}?database_name=clouddb&role_name=clouddb_owner&branch_id=none"),
+    ("", 404, f"{URI}?database_name=clouddb&role_name=clouddb_owner&branch_id=$bare_id", None, "compute"),
+    ("protected_branches", 422, "DELETE $protected", None, "protected"),
+    ("protected_branches", 422, "POST $protected/restore", OF_MAIN, "protected"),
+    ("protected_branches", 422, "DELETE $protected_compute", None, "protected"),
+    ("protected_branches", 422, "DELETE $project", None, "protected"),
+    ("expiration", 422, "PATCH $other_main", EXPIRES, "default branch"),
+    ("expiration", 422, "PATCH $protected", EXPIRES, "protected"),
+    ("expiration", 422, "PATCH $expiring", {"branch": {"protected": True}}, "protected"),
+    ("expiration", 422, "PATCH $dev", EXPIRES, "has children"),
+    ("expiration", 422, "POST $branches", {"branch": {"parent_id": "$expiring_id"}}, "expires at"),
+    ("expiration", 422, "POST $expiring/set_as_default", None, "expires at"),
+    *(
+        ("expiration", 422, request, {"branch": {"name": "x", "expires_at": time}}, "at most 30 days ahead")
+        for request in ("PATCH $bare", "POST $branches")
+        for time in ("$yesterday", "$now", "$in_31_days")
+    ),
+    *(
+        (
+            "history_of_a_branch",
+            422,
+            "POST $branches",
+            {"branch": {"parent_id": id, "parent_timestamp": time}},
+            "history",
+        )
+        for id, time in POINTS
+    ),
+    *(
+        ("history_of_a_branch", 422, "POST $dev/restore", {"source_branch_id": id, "source_timestamp": time}, "history")
+        for id, time in POINTS
+    ),
+    ("restore_to_itself", 422, "POST $main/restore", {**OF_MAIN, "preserve_under_name": "old"}, "is required"),
+    ("restore_to_itself", 422, "POST $main/restore", {**OF_MAIN, "source_lsn": "0/1"}, "is required"),
+    ("restore_to_itself", 422, "POST $main/restore", {"source_branch_id": "$bare_id"}, "has children"),
+    ("", 409, "POST $bare/restore", {**OF_MAIN, "preserve_under_name": "main"}),
+    ("", 422, "POST $bare/restore", {**OF_MAIN, "source_lsn": "0/1", "source_timestamp": "$now"}, "exclusive"),
+    ("", 404, "POST $bare/restore", {"source_branch_id": "none"}),
+    ("", 409, "POST $branches", {"branch": {"name": "main"}}),
+    ("", 409, "PATCH $bare", {"branch": {"name": "main"}}),
+    ("", 422, "DELETE $main", None, "default branch"),
+    ("", 422, "DELETE $dev", None, "$child_id"),
+    ("locked", 423, "PATCH $busy", {"branch": {"name": "x"}}, LOCKED),
+    ("locked", 423, "DELETE $busy", None, LOCKED),
+    ("locked", 423, "POST $busy/databases", {"database": {"name": "x", "owner_name": "app"}}, LOCKED),
+    ("locked", 423, "PATCH $busy/databases/clouddb", {"database": {"name": "x"}}, LOCKED),
+    ("locked", 423, "DELETE $busy/databases/clouddb", None, LOCKED),
+    ("locked", 423, "POST $busy/roles", {"role": {"name": "x"}}, LOCKED),
+    ("locked", 423, "DELETE $busy/roles/free", None, LOCKED),
+    ("locked", 423, "POST $busy/roles/app/reset_password", None, LOCKED),
+    ("locked", 423, "POST $busy_branches", {"branch": {"parent_id": "$busy_id"}}, LOCKED),
+    ("locked", 423, "PATCH $busy_project", {"project": {"history_retention_seconds": 1}}, LOCKED),
+    ("locked", 423, "DELETE $busy_project", None, LOCKED),
+    ("codes", 404, "GET projects/none"),
+    ("codes", 401, "wrong GET projects"),
+    *(("", 404, f"GET {path}") for path in ("/projects", "/api/projects", "/api/v1/projects")),
+    ("malformed_ids", 404, "GET projects/a%20b/branches", None, NO_ROUTE),
+    ("malformed_ids", 404, "GET projects/no-project-1/branches", None, "not found"),
+    ("members", 400, "PATCH $admin", {"role": "owner"}),
+    ("members", 422, "DELETE $admin", None, "last admin"),
+    ("permissions", 400, "POST $project/permissions", {"email": "nobody"}),
+    ("recovery_of_a_project", 422, "POST $project/recover", None, "is not deleted"),
+    ("recovery_of_a_branch", 422, "POST $bare/recover", None, "is not deleted"),
+    ("snapshots_of_root_branches", 422, "POST $dev/snapshot", None, "not a root branch"),
+    ("snapshots_of_root_branches", 422, "PUT $dev/backup_schedule", SCHEDULE, "not a root branch"),
+    ("snapshots_of_root_branches", 422, "POST $main/snapshot?timestamp=2020-01-01T00:00:00Z", None, "history"),
+    ("snapshots_of_root_branches", 422, "POST $main/snapshot?expires_at=2020-01-01T00:00:00Z", None, "in the future"),
+    ("", 422, "POST $main/snapshot?timestamp=2020-01-01T00:00:00Z&lsn=0/1", None, "mutually exclusive"),
+    *(("backup_schedules", 400, "PUT $main/backup_schedule", {"schedule": [each]}, "body.") for each in SCHEDULES),
+    (
+        "backup_schedules",
+        400,
+        "PUT $main/backup_schedule",
+        {"schedule": [{"frequency": "daily"}]},
+        "must specify the hour",
+    ),
+    ("changes_of_a_snapshot", 422, "PATCH $snapshot", {"snapshot": {"expires_at": "$yesterday"}}, "in the future"),
+    ("", 422, "POST $main/finalize_restore", None, "to replace another"),
+    ("", 422, "POST $dev/finalize_restore", None, "to replace another"),
+    *(("", 400, "PUT /_sandbox/clock", {"speed": speed}, "speed") for speed in (-1, "fast")),
+    *(("", 400, "PUT /_sandbox/clock", {"advance": seconds}, "advance") for seconds in (-1, 1e12)),
+    ("", 400, "PUT /_sandbox/clock", {"now": 1}, "now"),
+    *(("", 400, "POST /_sandbox/operation_plans", plan, "timeline") for plan in ({}, {"timeline": []})),
+    ("", 400, "POST /_sandbox/operation_plans", {"timeline": [[0, "done"]]}, "timeline"),
+    ("", 400, "POST /_sandbox/operation_plans", {"timeline": [[0, "running"], [1e14, "failed"]]}, "timeline"),
+    ("", 400, "POST /_sandbox/operation_plans", {"timeline": TIMELINE, "action": "explode"}, "action"),
+    ("", 400, "POST /_sandbox/operation_plans", {"timeline": TIMELINE, "times": 0}, "times"),
+    ("", 400, "POST /_sandbox/operation_plans", {"timeline": TIMELINE, "project": "x"}, "project"),
+    *(("", 400, "POST /_sandbox/faults", fault, "kind") for fault in ({}, {"kind": "nonsense"})),
+    ("", 400, "POST /_sandbox/faults", {"kind": "status"}, "status"),
+    ("", 400, "POST /_sandbox/faults", {"kind": "status", "status": 503, "seconds": 1}, "seconds"),
+    ("", 400, "POST /_sandbox/faults", {"kind": "stall", "seconds": -1}, "seconds"),
+    ("", 400, "POST /_sandbox/faults", {"kind": "reset", "times": 0}, "times"),
+    ("", 400, "POST /_sandbox/faults", {"kind": "reset", "method": "DELET"}, "method"),
+    ("", 400, "POST /_sandbox/faults", {"kind": "list_lag", "seconds": 1e14}, "seconds"),
+    ("", 400, "POST /_sandbox/faults", {"kind": "lingering_deletion", "seconds": 1, "again": 500}, "again"),
+]
+
+
+@pytest.fixture(scope="module")
+def account(shared):
+    """Clients of an account with an operation plan, by their key, its C(names) and C(content)."""
+    main = f"{BRANCHES}/{shared.default_branch()}"
+    names = {"project": PATH, "branches": BRANCHES, "computes": f"{PATH}/endpoints", "main": main}
+    shared.ok("PATCH", PATH, json={"project": {"history_retention_seconds": 604_800}})
+    shared.advance(3600)
+    names |= {"before": shared.later(0), "before_all": shared.later(-1.1), "keys": KEYS}
+    shared.create_role()
+    shared.create_database(shared.default_branch(), owner="app")
+    shared.advance(3600)
+    names["snapshot"] = f"{PATH}/snapshots/{take(shared, main)['id']}"
+    names["dev"] = shared.create_finished_branch(branch={"name": "dev"})
+    names["bare"] = shared.create_finished_branch(branch={"name": "bare"}, endpoints=[])
+    names["expiring"] = shared.create_finished_branch(branch={"name": "expiring", "expires_at": shared.later(10)})
+    names["child"] = shared.create_finished_branch(
+        branch={"name": "child", "parent_id": names["dev"].rsplit("/", 1)[1]}
+    )
+    names["protected"] = shared.create_finished_branch(branch={"name": "production", "protected": True})
+    [compute] = shared.ok("GET", f"{names['protected']}/endpoints")["endpoints"]
+    names["protected_compute"] = f"{PATH}/endpoints/{compute['id']}"
+    [admin] = shared.ok("GET", f"organizations/{ORG}/members")["members"]
+    names["admin"] = f"organizations/{ORG}/members/{admin['member']['id']}"
+    for name in ("other", "busy"):
+        created = create_project(shared, branch={"role_name": "app"}).json()
+        names["busy_project"] = names[name] = f"projects/{created['project']['id']}"
+        names["busy_branches"] = f"{names[name]}/branches"
+        names[f"{name}_main"] = f"{names['busy_branches']}/{created['branch']['id']}"
+        shared.advance(5)
+    shared.finished("POST", f"{names['busy_main']}/roles", json={"role": {"name": "free"}})
+    names["busy"] = f"{names['busy_branches']}/{shared.ok('POST', names['busy_branches'], json={})['branch']['id']}"
+    names |= {f"{name}_id": path.rsplit("/", 1)[-1] for name, path in names.items()}
+    times = {"yesterday": -1, "now": 0, "tomorrow": 1, "in_31_days": 30.001}
+    names |= {name: shared.later(days) for name, days in times.items()}
+    shared.plan([[0, "failed"]])
+    clients = {"organization": organization_key(shared), "project": organization_key(shared, project_id=PROJECT)}
+    return {"": shared, "wrong": shared.as_key("x"), **clients, "names": names, "content": content(shared)}
+
+
+def content(service):
+    """All that the account has, except when its keys were used."""
+    state = service.application.app.state.sandbox
+    tables = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT IN ('clock', 'api_keys')"
+    read = [f"SELECT * FROM {name}" for (name,) in state.store._db.execute(tables)]
+    read += ["SELECT id, revoked_at FROM api_keys", "SELECT origin, speed FROM clock"]
+    return [[tuple(row) for row in state.store._db.execute(query)] for query in read], state.faults.remaining()
+
+
+@pytest.mark.parametrize("row", REFUSALS, ids=lambda row: " ".join(map(str, (row[0] or "contract", *row[2:4]))))
+def test_a_refusal_changes_nothing(account, row):
+    """And its code is empty."""
+    refusal, names, before = Refusal(*row), account["names"], account["content"]
+    *key, method, path = Template(refusal.request).substitute(names).split(" ")
+    body = json.loads(Template(dumps(refusal.body)).substitute(names))
+    response = account["".join(key)].request(method, path, json=body)
+    account["content"] = content(account[""])
+    assert Template(refusal.text).substitute(names) in refused(response, refusal.status)
+    assert account["content"] == before
+
+
 def test_each_rule_has_a_source_and_a_test():
     names = [rule.name for rule in RULES]
     assert len(names) == len(set(names))
     assert all(rule.source for rule in RULES)
-    assert [name for name in names if f"test_{name}" not in globals()] == []
+    assert {*names} - {row[0] for row in REFUSALS} - {name.removeprefix("test_") for name in globals()} == set()
 
 
 def test_the_readme_shows_the_tables():
     text = README.read_text(encoding="utf-8")
     assert table() in text
     assert answers_table() in text
-
-
-@pytest.mark.parametrize(
-    "project",
-    [
-        {"name": 7},
-        {"name": ""},
-        {"name": "x" * 257},
-        {"pg_version": 13},
-        {"history_retention_seconds": 2_592_001},
-        {"org_id": "Org_1"},
-        {"settings": []},
-        {"settings": {"quota": {"active_time_seconds": "3600"}}},
-        {"settings": {"quota": {"active_time_seconds": -1}}},
-        {"settings": {"allowed_ips": {"ips": "192.0.2.1"}}},
-        {"settings": {"allowed_ips": {"protected_branches_only": "yes"}}},
-        {"settings": {"audit_log_level": "all"}},
-        {"settings": {"maintenance_window": {"weekdays": [1]}}},
-        {"settings": {"maintenance_window": {"weekdays": [8], "start_time": "01:00", "end_time": "02:00"}}},
-        {"settings": {"maintenance_window": {"weekdays": [1], "start_time": "1am", "end_time": "02:00"}}},
-        {"store_passwords": "yes"},
-        {"autoscaling_limit_max_cu": 0.1},
-        {"default_endpoint_settings": {"autoscaling_limit_min_cu": 0.1}},
-        {"default_endpoint_settings": {"pg_settings": {"max_connections": 100}}},
-    ],
-)
-def test_fields_of_bodies(service, project):
-    refused(create_project(service, **project), 400)
 
 
 def test_unknown_fields(service):
@@ -132,7 +401,7 @@ def test_every_field_of_the_schema_is_kept(service):
     assert project["default_endpoint_settings"] == {**limits, "autoscaling_limit_max_cu": 1}
     options = {"provisioner": "k8s-pod", "pooler_mode": "transaction", "passwordless_access": False, "name": "web"}
     branch = service.create_finished_branch(endpoints=[])
-    compute = create_compute(service, branch, **options).json()["endpoint"]
+    compute = service.create_compute(branch, **options).json()["endpoint"]
     assert {name: compute[name] for name in options} == options
 
 
@@ -156,26 +425,13 @@ def test_a_body_that_is_too_large_gets_413(served):
 
 def test_key_names(service):
     assert service.create_key("x" * 64)["name"] == "x" * 64
-    refused(service.request("POST", "api_keys", json={"key_name": "x" * 65}), 400)
 
 
 def test_regions(service):
-    assert "aws-eu-central-1" in refused(create_project(service, region_id="eu-central-1"))
     assert {create_project(service, region_id=region).status_code for region in REGIONS} == {201}
     listed = service.ok("GET", "regions")["regions"]
     assert {region["region_id"] for region in listed} == REGIONS.keys()
     assert [region["region_id"] for region in listed if region["default"]] == ["aws-eu-central-1"]
-
-
-def test_organizations(service):
-    """An organization is the sandbox's own, or that of a project of the seed."""
-    unknown = "org-nope-12345678"
-    for response in (
-        service.get("projects", org_id=unknown),
-        create_project(service, org_id=unknown),
-        service.get(f"organizations/{unknown}/api_keys"),
-    ):
-        assert unknown in refused(response, 404)
 
 
 def test_org_of_the_key(serve):
@@ -190,28 +446,48 @@ def test_org_of_the_key(serve):
 def test_org_key_on_account_paths(service):
     assert [each["id"] for each in service.ok("GET", "users/me/organizations")["organizations"]] == [ORG]
     key = organization_key(service)
-    for path in ("api_keys", "users/me", "users/me/organizations", "regions"):
-        assert refused(key.get(path), 404) == NOT_FOR_ORGANIZATIONS
-    assert refused(key.request("POST", "api_keys", json={"key_name": "x"}), 404) == NOT_FOR_ORGANIZATIONS
-    assert key.get("projects").status_code == key.get(f"organizations/{ORG}/api_keys").status_code == 200
+    assert key.get("projects").status_code == key.get(KEYS).status_code == 200
 
 
-def test_project_key_elsewhere(service):
-    key = organization_key(service, project_id=PROJECT)
-    assert refused(key.get("projects"), 404) == f'{OUTSIDE_THE_PROJECT}; subject_project_id:"{PROJECT}"'
-    assert refused(key.get("/_sandbox/clock"), 404).startswith(OUTSIDE_THE_PROJECT)
-    assert key.get(PATH).status_code == 200
+def test_keys_of_the_organization(service):
+    """They are listed beside the user's own keys, without `last_used_at` until they are used."""
+    own = service.keys()
+    created = service.ok("POST", KEYS, json={"key_name": "ci"})
+    assert created.keys() == {"id", "key", "name", "created_at", "created_by"}
+    (listed,) = service.ok("GET", KEYS)
+    assert (listed["id"], listed["name"], "last_used_at" in listed) == (created["id"], "ci", False)
+    assert [key["id"] for key in service.keys()] == [key["id"] for key in own]
+    key = service.as_key(created["key"])
+    assert key.get("projects").status_code == 200
+    assert "last_used_at" in service.ok("GET", KEYS)[0]
+    assert service.request("DELETE", f"api_keys/{created['id']}").status_code == 404
+    assert service.ok("DELETE", f"{KEYS}/{created['id']}")["revoked"] is True
+    assert key.get("projects").status_code == 401
+    assert service.request("DELETE", f"{KEYS}/{own[0]['id']}").status_code == 404
+
+
+def test_key_that_is_limited_to_a_project(service):
+    created = service.ok("POST", KEYS, json={"key_name": "ci", "project_id": PROJECT})
+    assert created["project_id"] == service.ok("GET", KEYS)[0]["project_id"] == PROJECT
+    key = service.as_key(created["key"])
+    for path in (f"projects/{PROJECT}", f"projects/{PROJECT}/branches"):
+        assert key.get(path).status_code == 200, path
+
+
+def test_org_id_is_required(serve):
+    """By the seed, after each start, unless the key implies it."""
+    seed = {"projects": [{"name": "shop"}], "require_org_id": True}
+    for _start in range(2):
+        service = serve(seed)
+        assert service.get("projects").status_code == 400
+        assert len(service.ok("GET", "projects", params={"org_id": ORG})["projects"]) == 1
+        assert organization_key(service).get("projects").status_code == 200
 
 
 def test_project_key_deletes_no_project(service):
+    """But it deletes branches of its project."""
     key = organization_key(service, project_id=PROJECT)
-    refused(key.request("DELETE", PATH), 404)
-    branch = service.create_finished_branch()
-    key.ok("DELETE", branch)
-    assert service.ok("GET", PATH)
-
-
-INVALID_LIMITS = (0, -1, "many", "1.5", "")
+    key.ok("DELETE", service.create_finished_branch())
 
 
 def test_pages_of_projects(serve):
@@ -221,9 +497,6 @@ def test_pages_of_projects(serve):
     service.ok("DELETE", f"projects/{first['pagination']['cursor']}")  # the cursor goes on to be one
     second = service.ok("GET", "projects", params={"limit": 400, "cursor": first["pagination"]["cursor"]})["projects"]
     assert len({each["id"] for each in first["projects"] + second}) == 23
-    assert service.get("projects", limit=400).status_code == 200
-    for name, value in (*product(["limit"], [401, *INVALID_LIMITS]), ("cursor", "no-project")):
-        assert name in refused(service.get("projects", **{name: value}), 400)
 
 
 def test_search_for_projects(service):
@@ -236,12 +509,6 @@ def test_search_for_projects(service):
     ):
         found = service.ok("GET", "projects", params={"search": part})["projects"]
         assert {each["name"] for each in found} == names, part
-
-
-def test_pages_of_operations(service):
-    assert service.get(f"{PATH}/operations", limit=1000).status_code == 200
-    for name, value in (*product(["limit"], [1001, *INVALID_LIMITS]), ("cursor", PROJECT)):
-        assert name in refused(service.get(f"{PATH}/operations", **{name: value}), 400)
 
 
 def test_pages_of_branches(service):
@@ -266,10 +533,6 @@ def test_pages_of_branches(service):
         rest = service.ok("GET", BRANCHES, params={**query, "cursor": page["pagination"]["next"]})
         assert [branch["name"] for branch in rest["branches"]] == last
         assert rest["pagination"] == {"sort_by": sort_by, "sort_order": order}
-    for invalid in ({"limit": 0}, {"limit": 10_001}, {"cursor": "x"}, {"cursor": "e30="}, {"sort_by": "id"}):
-        refused(service.get(BRANCHES, **invalid), 400)
-    for keys in ([2**63, 1], ["a", 2**63], ["a", "1"], [1.5, 1], ["a"]):
-        refused(service.get(BRANCHES, cursor=base64.urlsafe_b64encode(json.dumps(keys).encode()).decode()), 400)
     service.fault("page_limit", items=2)
     assert names(sort_by="name") == ["main", "c"]
 
@@ -291,7 +554,7 @@ def test_compute_of_a_new_branch(service):
 def test_compute_sizes(service, least, most, status):
     branch = service.create_finished_branch(endpoints=[])
     fields = {"autoscaling_limit_min_cu": least, "autoscaling_limit_max_cu": most}
-    assert create_compute(service, branch, **fields).status_code == status
+    assert service.create_compute(branch, **fields).status_code == status
 
 
 def test_parts_of_settings(service, default):
@@ -327,37 +590,12 @@ def test_owner_of_a_new_project(service):
         assert [each["owner_name"] for each in created["databases"]] == [owner]
 
 
-def test_compute_sizes_of_a_project(service):
-    limits = {"autoscaling_limit_min_cu": 4, "autoscaling_limit_max_cu": 2}
-    refused(create_project(service, default_endpoint_settings=limits))
-    body = {"project": {"default_endpoint_settings": limits}}
-    refused(service.request("PATCH", PATH, json=body))
-    assert service.ok("GET", PATH)["project"]["default_endpoint_settings"] == {}
-
-
 @pytest.mark.parametrize(
     ("seconds", "status"), [(-2, 400), (1, 400), (59, 400), (604_801, 400), (-1, 201), (0, 201), (60, 201)]
 )
 def test_suspend_timeout(service, seconds, status):
     branch = service.create_finished_branch(endpoints=[])
-    assert create_compute(service, branch, suspend_timeout_seconds=seconds).status_code == status
-
-
-@pytest.mark.parametrize("name", ["neon_superuser", "cloud_admin", "zenith_admin", "public", "none", "pg_app"])
-def test_protected_role_names(service, default, name):
-    assert name in refused(service.request("POST", f"{default}/roles", json={"role": {"name": name}}))
-    refused(create_project(service, branch={"role_name": name}))
-
-
-@pytest.mark.parametrize("name", ["postgres", "template0", "template1"])
-def test_reserved_database_names(service, default, name):
-    body = {"database": {"name": name, "owner_name": "clouddb_owner"}}
-    for response in (
-        service.request("POST", f"{default}/databases", json=body),
-        service.request("PATCH", f"{default}/databases/clouddb", json=body),
-        create_project(service, branch={"database_name": name}),
-    ):
-        assert name in refused(response)
+    assert service.create_compute(branch, suspend_timeout_seconds=seconds).status_code == status
 
 
 def test_stored_passwords(service, default):
@@ -369,32 +607,19 @@ def test_stored_passwords(service, default):
 
 
 def test_role_name_length(service, default):
-    refused(service.request("POST", f"{default}/roles", json={"role": {"name": "ä" * 32}}))
     for allowed in ("ä" * 31, "pgbouncer"):  # not the prefix pg_
         service.finished("POST", f"{default}/roles", json={"role": {"name": allowed}})
 
 
 def test_owner_of_a_database(service, default):
-    """Until its databases are another's, or gone."""
-    owner = f"{default}/roles/clouddb_owner"
-    assert "clouddb" in refused(service.request("DELETE", owner))
-    assert service.get(owner).status_code == 200
+    """It can be deleted when its databases are another's, or gone."""
     service.finished("DELETE", f"{default}/databases/clouddb")
-    service.ok("DELETE", owner)
+    service.ok("DELETE", f"{default}/roles/clouddb_owner")
 
 
 def test_protected_branches(service, protected):
-    [compute] = service.ok("GET", f"{protected}/endpoints")["endpoints"]
-    restore = {"source_branch_id": service.default_branch()}
-    for response in (
-        service.request("DELETE", protected),
-        service.request("POST", f"{protected}/restore", json=restore),
-        service.request("DELETE", f"{PATH}/endpoints/{compute['id']}"),
-        service.request("DELETE", PATH),
-    ):
-        assert "protected" in refused(response)
     service.ok("PATCH", protected, json={"branch": {"protected": False}})
-    service.ok("POST", f"{protected}/restore", json=restore)
+    service.ok("POST", f"{protected}/restore", json={"source_branch_id": service.default_branch()})
 
 
 def test_restricted_actions(service, protected, default):
@@ -413,7 +638,6 @@ def test_passwords_from_protected_branches(service, protected):
 
 
 def test_expiration(service, default):
-    """The other refusals are in test_branches.py."""
     branch = service.create_finished_branch(branch={"name": "dev", "expires_at": service.later(days=10)})
     before = service.ok("GET", branch)["branch"]
     assert before["ttl_interval_seconds"] == 864_000
@@ -427,22 +651,10 @@ def test_expiration(service, default):
 
 
 def test_history_of_a_branch(service):
-    """The project is a day old, as its history retention is long; the branch is younger."""
-    branch = service.create_finished_branch(branch={"name": "dev"})
-    source = branch.rsplit("/", 1)[1]
-    service.ok("PATCH", PATH, json={"project": {"history_retention_seconds": 604_800}})
+    """The project is a day old, as its history retention is long."""
     service.advance(3600)
-    for parent, days in ((source, -0.5), (service.default_branch(), -1.1), (source, 0.1)):
-        refused(create_branch(service, parent_id=parent, parent_timestamp=service.later(days=days)))
-        body = {"source_branch_id": parent, "source_timestamp": service.later(days=days), "preserve_under_name": "old"}
-        refused(service.request("POST", f"{branch}/restore", json=body))
-    assert create_branch(service, parent_id=source, parent_timestamp=service.later(days=-0.01)).status_code == 201
-
-
-def test_restore_to_itself(service, default):
-    source = default.rsplit("/", 1)[1]
-    for incomplete in ({"preserve_under_name": "old"}, {"source_lsn": "0/1"}):
-        refused(service.request("POST", f"{default}/restore", json={"source_branch_id": source, **incomplete}))
+    time = service.later(days=-0.01)
+    assert create_branch(service, parent_id=service.default_branch(), parent_timestamp=time).status_code == 201
 
 
 def test_operations_of_a_restore(service, default):
@@ -462,23 +674,6 @@ def test_locked(serve, lock):
     assert refused(service.request("DELETE", other), 423) == LOCKED
     response = service.request("PATCH", default, json={"branch": {"name": "trunk"}})
     assert response.status_code == {"branch": 200, "project": 423}[lock]
-
-
-def test_codes(service):
-    for status, response in (
-        (400, create_project(service, name=7)),
-        (404, service.get("projects/none")),
-        (401, service.as_key("x").get("projects")),
-        (409, create_branch(service, name="main")),
-    ):
-        refused(response, status)
-    service.fault("require_org_id")
-    assert refused(service.get("projects"), 400) == ORG_ID_REQUIRED
-
-
-def test_malformed_ids(service):
-    assert refused(service.get("projects/a%20b/branches"), 404) == NO_ROUTE
-    assert "not found" in refused(service.get("projects/no-project-1/branches"), 404)
 
 
 def test_evidence(service, default):
@@ -523,8 +718,6 @@ def test_members(service):
     [user] = service.ok("GET", members)["members"]
     path = f"{members}/{user['member']['id']}"
     assert user["member"]["role"] == "admin"
-    assert service.request("PATCH", path, json={"role": "owner"}).status_code == 400
-    assert "last admin" in refused(service.request("DELETE", path))
     assert service.ok("PATCH", path, json={"role": "viewer"}) == service.ok("GET", path)
     assert service.ok("DELETE", path) == {}
     assert service.get(path).status_code == 404
@@ -539,13 +732,11 @@ def test_members_of_the_seed(serve):
 
 def test_permissions(service):
     path = f"{PATH}/permissions"
-    assert service.request("POST", path, json={"email": "nobody"}).status_code == 400
     granted = service.ok("POST", path, json={"email": "colleague@example.com"})
     assert service.ok("GET", path)["project_permissions"] == [granted]
     revoked = service.ok("DELETE", f"{path}/{granted['id']}")
     assert revoked == {**granted, "revoked_at": revoked["revoked_at"]}
     assert service.ok("GET", path)["project_permissions"] == []
-    assert service.request("DELETE", f"{path}/{granted['id']}").status_code == 404
 
 
 def recoverable(service, **params):
@@ -558,7 +749,6 @@ def test_recovery_of_a_project(service, default):
     service.create_finished_branch(branch={"name": "review"})
     service.finished("DELETE", service.create_finished_branch(branch={"name": "gone"}))
     before = service.branches(), role_password(service, default), service.ok("GET", f"{PATH}/endpoints")["endpoints"][0]
-    assert "is not deleted" in refused(service.request("POST", f"{PATH}/recover"))
     deleted = service.ok("DELETE", PATH)["project"]
     assert service.request("POST", f"{PATH}/recover").status_code == 423
     service.advance(5)
@@ -572,7 +762,6 @@ def test_recovery_of_a_project(service, default):
     assert (service.branches(), role_password(service, default)) == before[:2]
     assert (endpoint["host"], endpoint["current_state"]) == (before[2]["host"], "idle")
     assert recoverable(service) == []
-    assert service.request("POST", "projects/other-one-1/recover").status_code == 404
 
 
 def test_a_project_is_recovered_within_seven_days(service):
@@ -602,18 +791,13 @@ def test_recovery_of_a_branch(service):
     assert shown["kept"]["deleted_at"] < shown["expired"]["deleted_at"] < shown["kept"]["recoverable_until"]
     assert deleted_branches(service, search="exp").keys() == {"expired"}
     assert deleted_branches(service, include_deleted=False) == {}
-    assert names_of(service) == ["main"]
+    assert service.names() == ["main"]
     recovered = service.ok("POST", f"{kept}/recover")
     gone = ("expires_at", "ttl_interval_seconds")
     assert recovered["branch"] == {name: value for name, value in before[0].items() if name not in gone}
     assert role_password(service, kept) == before[1]
     assert [each["host"] for each in recovered["endpoints"]] == [each["host"] for each in before[2]["endpoints"]]
     assert recovered["endpoints"][0]["current_state"] == "idle"
-    assert "is not deleted" in refused(service.request("POST", f"{kept}/recover"))
-
-
-def names_of(service):
-    return [branch["name"] for branch in service.branches()]
 
 
 def test_a_branch_is_recovered_within_seven_days_after_its_parent_unless_its_name_is_taken(service):
@@ -647,17 +831,6 @@ def listed_snapshots(service):
 
 
 def test_snapshots_of_root_branches(service, default):
-    review = service.create_finished_branch(branch={"name": "review"})
-    schedule = {"schedule": [{"frequency": "daily", "hour": 3, "retention_seconds": 86400}]}
-    assert "not a root branch" in refused(service.request("POST", f"{review}/snapshot"))
-    assert "not a root branch" in refused(service.request("PUT", f"{review}/backup_schedule", json=schedule))
-    assert service.ok("GET", f"{default}/backup_schedule") == {"schedule": []}
-    assert service.ok("PUT", f"{default}/backup_schedule", json=schedule) == {}
-    assert service.ok("GET", f"{default}/backup_schedule") == schedule
-    for params in ({"timestamp": "2020-01-01T00:00:00Z"}, {"expires_at": service.later(-1)}):
-        refused(service.request("POST", f"{default}/snapshot", params=params))
-    both = {"timestamp": service.later(0), "lsn": "0/1"}
-    assert "mutually exclusive" in refused(service.request("POST", f"{default}/snapshot", params=both))
     first = take(service, default)
     assert (first["name"], first["manual"], "timestamp" in first) == (first["id"], True, False)
     second = take(service, default, name="nightly", timestamp=service.later(-0.5), expires_at=service.later(1))
@@ -670,14 +843,10 @@ def test_snapshots_of_root_branches(service, default):
 
 def test_backup_schedules(service, default):
     path, daily = f"{default}/backup_schedule", {"frequency": "daily", "hour": 3}
-    without_hour = service.request("PUT", path, json={"schedule": [{"frequency": "daily"}]})
-    assert "must specify the hour of the day" in refused(without_hour, 400)
-    fields = ({"hour": 24}, {"retention_seconds": 1}, {"retention_seconds": 35 * 86400 + 1}, {"frequency": "hourly"})
-    for changes in (*fields, {"frequency": "weekly"}, {"frequency": "weekly", "day": 8}, {"frequency": "monthly"}):
-        refused(service.request("PUT", path, json={"schedule": [{**daily, **changes}]}), 400)
+    assert service.ok("GET", path) == {"schedule": []}
     weekly, monthly = {"frequency": "weekly", "day": 7}, {"frequency": "monthly", "day": 31}
     for items in ([daily, {**daily, **weekly}, {**daily, **monthly}], []):
-        service.ok("PUT", path, json={"schedule": items})
+        assert service.ok("PUT", path, json={"schedule": items}) == {}
         assert service.ok("GET", path) == {"schedule": [{**each, "retention_seconds": 35 * 86400} for each in items]}
 
 
@@ -704,8 +873,6 @@ def test_changes_of_a_snapshot(service, default):
     assert changed(name="release") == {**snapshot, "name": "release"}
     assert changed(expires_at=service.later(2))["expires_at"] > snapshot["expires_at"]
     assert "expires_at" not in changed(expires_at=None)
-    past = {"snapshot": {"expires_at": service.later(-1)}}
-    assert "in the future" in refused(service.request("PATCH", path, json=past))
     deleted = service.request("DELETE", path)
     assert deleted.status_code == 202
     assert [each["action"] for each in deleted.json()["operations"]] == ["delete_timeline"]
@@ -726,8 +893,7 @@ def test_restore_of_a_snapshot(service, default):
     snapshot = take(service, default, name="nightly")
     service.create_role("later")
     service.ok("PATCH", default, json={"branch": {"protected": True}})
-    schedule = {"schedule": [{"frequency": "daily", "hour": 3, "retention_seconds": 86400}]}
-    service.ok("PUT", f"{default}/backup_schedule", json=schedule)
+    service.ok("PUT", f"{default}/backup_schedule", json=SCHEDULE)
     [host] = [each["host"] for each in service.ok("GET", f"{PATH}/endpoints")["endpoints"]]
     restored = restore_snapshot(service, snapshot, finalize_restore=True)
     assert [each["action"] for each in restored["operations"]] == ["create_branch", "suspend_compute", "start_compute"]
@@ -741,10 +907,10 @@ def test_restore_of_a_snapshot(service, default):
     path = f"{BRANCHES}/{new['id']}"
     assert [role["name"] for role in service.ok("GET", f"{path}/roles")["roles"]] == ["clouddb_owner"]
     assert role_password(service, path) == role_password(service, default)
-    assert service.ok("GET", f"{path}/backup_schedule") == schedule
+    assert service.ok("GET", f"{path}/backup_schedule") == SCHEDULE
     assert service.ok("GET", f"{default}/backup_schedule") == {"schedule": []}
     restore_snapshot(service, snapshot, finalize_restore=True, target_branch_id=new["id"])
-    assert names_of(service) == ["main (old)", "main (old 2)", "main"]
+    assert service.names() == ["main (old)", "main (old 2)", "main"]
 
 
 def test_restore_of_a_snapshot_in_steps(service, default):
@@ -756,8 +922,6 @@ def test_restore_of_a_snapshot_in_steps(service, default):
     path = f"{BRANCHES}/{branch['id']}"
     assert (branch["restore_status"], branch["restored_as"], branch["current_state"]) == ("restored", target_id, "init")
     assert service.ok("GET", f"{path}/endpoints")["endpoints"][0]["current_state"] == "active"
-    for other in (default, review):
-        assert "to replace another" in refused(service.request("POST", f"{other}/finalize_restore"))
     assert service.request("POST", f"{path}/finalize_restore", json={"name": "review"}).status_code == 409
     finalized = service.ok("POST", f"{path}/finalize_restore", json={"name": "before"})
     assert [each["action"] for each in finalized["operations"]] == ["suspend_compute", "start_compute"]

@@ -6,17 +6,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 import pytest
 
+from ansible_collections.clouddb.control.plugins.module_utils._timestamps import parse_timestamp
 from clouddb_sandbox.seed_models import validate_seed
 
 PROJECT = "wispy-lake-12345678"
-
-
-def parse_timestamp(text):
-    return datetime.fromisoformat(text.replace("Z", "+00:00"))
 
 
 def one_project(**fields):

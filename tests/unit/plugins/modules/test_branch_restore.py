@@ -11,7 +11,6 @@ import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
-from ansible_collections.clouddb.control.plugins.module_utils._options import NOT_CREATED_ID
 from ansible_collections.clouddb.control.tests.unit.support.resource_task import SHOP, failing, task, writes
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
@@ -105,26 +104,6 @@ def test_the_present_data_of_a_branch_with_children_is_preserved(client: Client)
     assert message in task(client, check_mode=True, **options)["warnings"][0]
 
 
-@pytest.mark.parametrize("option", ["name", "source"])
-def test_a_branch_that_does_not_exist_is_an_error(client: Client, option: str) -> None:
-    with pytest.raises(ClouddbError, match=f"{option}: there is no branch 'mian'. Did you mean main?") as error:
-        task(client, **{**DEV, option: "mian"})
-    assert error.value.as_result()["failure"] == {"kind": "not_found", "option": option}
-    assert task(client, check_mode=True, **{**DEV, option: "mian"})["changed"] is True
-
-
-@pytest.mark.parametrize("options", [{"project": NOT_CREATED_ID}, {"source": NOT_CREATED_ID}, {"name": "later"}])
-def test_what_an_earlier_task_would_create(client: Client, options: dict[str, Any]) -> None:
-    planned = task(client, check_mode=True, **{**DEV, **options})
-    # A name that is not there is a warning, because it may be misspelled.
-    assert (planned["changed"], len(planned["warnings"])) == (True, int("later" in options.values()))
-
-
-def test_a_time_to_come_is_refused(sandbox: Sandbox, client: Client) -> None:
-    assert failing(client, **DEV, timestamp="2099-01-01T00:00:00Z") == {"kind": "invalid_option", "option": "timestamp"}
-    assert writes(sandbox) == []
-
-
 def test_a_restore_whose_response_is_lost_is_not_sent_again(sandbox: Sandbox, client: Client, dev: str) -> None:
     sandbox.fault("lost_answer", method="POST", path="*/restore")
     result = task(client, **DEV)
@@ -164,10 +143,6 @@ class TestNewBranch:
         assert databases(sandbox, created["branch"]["id"]) == ["clouddb"]
         assert failing(client, **{**new, "from_timestamp": "2099-01-01"})["option"] == "from_timestamp"
 
-    def test_it_starts_with_a_log_sequence_number(self, client: Client) -> None:
-        new = {"module": "branch", "name": "earlier", "from_lsn": "0/1E8A5B0"}
-        assert [task(client, **new)["changed"] for _run in range(2)] == [True, False]
-
     @pytest.mark.parametrize("has_field", [True, False])
     def test_one_with_the_schema_only_has_no_parent(self, sandbox: Sandbox, client: Client, has_field: bool) -> None:
         new = {"module": "branch", "name": "empty", "parent": "main", "schema_only": True}
@@ -177,15 +152,3 @@ class TestNewBranch:
             body = {"branches": [{**created["branch"], "parent_id": None}, named(sandbox, "main")]}
             sandbox.fault("status", status=200, method="GET", path=BRANCHES, body=body, times=None)
         assert task(client, **new)["changed"] is False
-
-    @pytest.mark.parametrize("check_mode", [True, False])
-    def test_a_new_default_branch_has_one_diff(self, client: Client, check_mode: bool) -> None:
-        diff = task(client, "branch", check_mode=check_mode, name="new", default=True)["diff"]
-        assert ({"name": "new", "default": True}.items() <= diff["after"].items(), diff["before"]) == (True, {})
-
-    def test_the_default_branch_is_changed_once(self, sandbox: Sandbox, client: Client, dev: str) -> None:
-        wanted = {"module": "branch", "name": "dev", "default": True}
-        planned, changed, again = (task(client, check_mode=mode, **wanted) for mode in (True, False, False))
-        assert [each["changed"] for each in (planned, changed, again)] == [True, True, False]
-        assert (planned["diff"]["after"], named(sandbox, "dev")["default"]) == ({"default": True}, True)
-        assert writes(sandbox) == [f"POST {BRANCHES}/{dev}/set_as_default"]

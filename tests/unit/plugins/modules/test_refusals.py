@@ -204,11 +204,6 @@ def test_the_history_is_that_of_the_parent_or_the_source(sandbox: Sandbox, clien
     assert failing(client, check_mode=True, **kid, parent="main")["option"] == "from_timestamp"
 
 
-def test_a_parent_that_an_earlier_task_would_create_has_no_history_yet(client: Client) -> None:
-    planned = task(client, check_mode=True, **{**KID, "parent": "later"}, from_timestamp="1h")
-    assert (planned["changed"], len(planned["warnings"])) == (True, 1)
-
-
 def branch_id(sandbox: Sandbox, name: str) -> str:
     branches = sandbox.api("GET", f"/projects/{SHOP}/branches")["branches"]
     return next(str(each["id"]) for each in branches if each["name"] == name)

@@ -5,14 +5,13 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime, timedelta, timezone
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
-from ansible_collections.clouddb.control.plugins.module_utils._options import NOT_CREATED_ID
 from ansible_collections.clouddb.control.plugins.module_utils._timestamps import parse_timestamp
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
 from ansible_collections.clouddb.control.tests.unit.support.progress import Progress
@@ -23,7 +22,6 @@ from ansible_collections.clouddb.control.tests.unit.support.scripted_service imp
 
 Options = dict[str, Any]
 BLOG = "red-moon-34567890"
-NEXT_WEEK = (datetime.now(timezone.utc) + timedelta(days=7)).date()
 PREVIEW = {"module": "branch", "name": "preview"}
 ORDERS = {"module": "database", "name": "orders", "owner": "clouddb_owner"}
 APP = {"module": "database_user", "name": "app"}
@@ -40,52 +38,8 @@ def create_branch(sandbox: Sandbox, name: str = "preview", **fields: Any) -> dic
 
 def listed(sandbox: Sandbox, module: str) -> list[str]:
     """The names of the resources that the service lists."""
-    [branch] = [each["id"] for each in sandbox.api("GET", BRANCHES)["branches"] if each["default"]]
-    paths = {"database": f"{BRANCHES}/{branch}/databases", "database_user": f"{BRANCHES}/{branch}/roles"}
-    path = {"project": "/projects", "branch": BRANCHES, **paths}[module]
+    path = {"project": "/projects", "branch": BRANCHES}[module]
     return [each["name"] for each in sandbox.api("GET", path)[path.rpartition("/")[2]]]
-
-
-@pytest.mark.parametrize("resource", [STORE, PREVIEW, ORDERS, APP], ids=lambda resource: resource["module"])
-def test_present_creates_once_and_absent_deletes_once(sandbox: Sandbox, client: Client, resource: Options) -> None:
-    module, name = resource["module"], resource["name"]
-    planned = task(client, check_mode=True, **resource)
-    assert (planned["changed"], planned[module]["id"], planned[module]["name"]) == (True, None, name)
-    assert writes(sandbox) == []
-    created = task(client, **resource)
-    assert (created["changed"], created[module]["name"], name in listed(sandbox, module)) == (True, name, True)
-    assert created.keys() == planned.keys()
-    assert {each["status"] for each in created["operations"]} == {"finished"}
-    again = task(client, **resource)
-    assert (again["changed"], again[module]["name"]) == (False, name)
-    assert task(client, check_mode=True, **resource, state="absent")["changed"] is True
-    assert (len(writes(sandbox)), name in listed(sandbox, module)) == (1, True)
-    deleted, again = (task(client, **resource, state="absent") for _run in range(2))
-    assert (deleted["changed"], deleted[module], name in listed(sandbox, module)) == (True, None, False)
-    assert (again["changed"], len(writes(sandbox))) == (False, 2)
-
-
-@pytest.mark.parametrize(
-    ("resource", "change", "field", "value"),
-    [
-        (STORE, {"history_retention": "7d"}, "history_retention_seconds", 604800),
-        (PREVIEW, {"protected": True}, "protected", True),
-        (PREVIEW, {"expires_at": f"{NEXT_WEEK}T00:00:00Z"}, "expires_at", f"{NEXT_WEEK}T00:00:00.000000Z"),
-        (ORDERS, {"owner": "app"}, "owner_name", "app"),
-    ],
-)
-def test_a_field_that_differs_is_changed(
-    sandbox: Sandbox, client: Client, resource: Options, change: Options, field: str, value: Any
-) -> None:
-    task(client, **APP)
-    before, wanted = task(client, **resource)[resource["module"]], {**resource, **change}
-    written = len(writes(sandbox))
-    assert task(client, check_mode=True, **wanted)["changed"] is True
-    changed = task(client, **wanted)
-    assert (changed["changed"], changed["diff"]["after"][field]) == (True, value)
-    assert changed[resource["module"]]["id"] == before["id"]
-    assert task(client, **wanted)["changed"] is False
-    assert [line.split()[0] for line in writes(sandbox)[written:]] == ["PATCH"]
 
 
 class TestExpiration:
@@ -122,18 +76,6 @@ class TestExpiration:
         assert task(client, **{**wanted, "expires_at": later})["changed"] is True
 
 
-@pytest.mark.parametrize(
-    ("resource", "change"),
-    [(STORE, {"pg_version": 16}), (STORE, {"region_id": "aws-us-east-2"}), (PREVIEW, {"parent": "other"})],
-)
-def test_a_fixed_field_is_an_error(sandbox: Sandbox, client: Client, resource: Options, change: Options) -> None:
-    task(client, "branch", name="other")
-    task(client, **resource)
-    (option,) = change
-    assert failing(client, **resource, **change) == {"kind": "invalid_option", "option": option}
-    assert [line.split()[0] for line in writes(sandbox)] == ["POST", "POST"]
-
-
 def test_what_another_task_creates_first_is_changed(sandbox: Sandbox, client: Client) -> None:
     """The service refuses to create it again, while its list does not show it yet."""
     sandbox.fault("list_lag", seconds=3, method="POST")
@@ -141,17 +83,6 @@ def test_what_another_task_creates_first_is_changed(sandbox: Sandbox, client: Cl
     result = task(client, **PREVIEW, protected=True)
     assert (result["changed"], result["branch"]["protected"]) == (True, True)
     assert [line.split()[0] for line in writes(sandbox)] == ["POST", "PATCH"]
-
-
-def test_a_project_is_changed_by_its_id(sandbox: Sandbox, client: Client) -> None:
-    renamed = {"module": "project", "id": SHOP, "name": "web-shop"}
-    fixed = {**renamed, "region_id": "aws-us-east-2"}
-    assert failing(client, **fixed) == {"kind": "invalid_option", "option": "region_id"}
-    assert [task(client, **renamed)["changed"] for _run in range(2)] == [True, False]
-    assert sorted(listed(sandbox, "project")) == ["blog", "web-shop"]
-    failure = failing(client, module="project", id="gone-lake-12345678", name=None)
-    assert failure == {"kind": "not_found", "option": "id"}
-    assert writes(sandbox) == [f"PATCH /projects/{SHOP}"]
 
 
 def test_a_project_that_is_gone_has_no_operations(sandbox: Sandbox, client: Client) -> None:
@@ -178,21 +109,6 @@ class TestParents:
         for named in ("preview", branch["id"]):
             database = task(client, project=project, branch=named, **ORDERS)["database"]
             assert database["branch_id"] == branch["id"]
-
-    @pytest.mark.parametrize("option", ["project", "branch", "parent"])
-    def test_one_that_does_not_exist_is_an_error(self, client: Client, option: str) -> None:
-        resource = PREVIEW if option == "parent" else ORDERS
-        assert failing(client, **{**resource, option: "shopp"}) == {"kind": "not_found", "option": option}
-        planned = task(client, check_mode=True, **{**resource, option: "shopp"})
-        assert (planned["changed"], len(planned["warnings"])) == (True, 1)
-
-    @pytest.mark.parametrize(
-        "options",
-        [{"project": NOT_CREATED_ID}, {"branch": NOT_CREATED_ID}, {"project": NOT_CREATED_ID, "state": "absent"}],
-    )
-    def test_one_that_an_earlier_task_would_create(self, client: Client, options: Options) -> None:
-        """As in https://github.com/theforeman/foreman-ansible-modules/issues/536"""
-        assert task(client, check_mode=True, **{**ORDERS, "name": "clouddb", **options})["changed"] is True
 
     def test_below_one_that_does_not_exist_there_is_nothing_to_delete(self, client: Client) -> None:
         result = task(client, branch="preview", state="absent", **ORDERS)
@@ -236,24 +152,6 @@ class TestRefusals:
         task(client, module="branch", name="child", state="absent", wait=False)
         planned = task(client, check_mode=True, module="branch", name="parent", state="absent")
         assert (planned["changed"], planned["warnings"]) == (True, [])
-
-    @pytest.mark.parametrize(
-        "options, text",
-        [
-            ({"owner": "clouddb_ower"}, "there is no user 'clouddb_ower'. Did you mean clouddb_owner?"),
-            ({"owner": "nobody", "name": "clouddb"}, "there is no user"),
-        ],
-    )
-    def test_check_mode_warns_of_a_missing_owner(
-        self, sandbox: Sandbox, client: Client, options: Options, text: str
-    ) -> None:
-        """As in https://github.com/ansible/ansible/issues/67307"""
-        planned = task(client, check_mode=True, **{**ORDERS, **options})
-        assert (planned["changed"], writes(sandbox)) == (True, [])
-        with pytest.raises(ClouddbError, match=re.escape(f"owner: {text}")) as error:
-            task(client, **{**ORDERS, **options})
-        assert error.value.kind == "not_found"
-        assert planned["warnings"] == [f"{error.value} Unless an earlier task creates it, this task will fail."]
 
     def test_what_the_service_accepts_nevertheless_is_done(self, sandbox: Sandbox, client: Client) -> None:
         """A list may lag."""
@@ -396,19 +294,6 @@ def test_each_run_replaces_the_password_of_a_user_that_exists(sandbox: Sandbox, 
         passwords.append(sandbox.api("GET", f"{BRANCHES}/{branch['id']}/roles/app/reveal_password")["password"])
     assert len({*passwords}) == 3
     assert [line.split("/")[-1] for line in writes(sandbox)] == ["roles", "reset_password", "reset_password"]
-
-
-@pytest.mark.parametrize(
-    "resource, ignored",
-    [
-        *((PREVIEW, each) for each in ({"expires_at": "2024-12-15T18:02:16Z"}, {"parent": "shopp"}, {"default": True})),
-        (APP, {"update_password": "always"}),
-    ],
-)
-def test_a_deletion_ignores_options(sandbox: Sandbox, client: Client, resource: Options, ignored: Options) -> None:
-    task(client, **resource)
-    assert [task(client, **resource, **ignored, state="absent")["changed"] for _run in range(2)] == [True, False]
-    assert [line.split()[0] for line in writes(sandbox)] == ["POST", "DELETE"]
 
 
 def test_settings_of_a_project_are_compared_by_what_is_given(sandbox: Sandbox, client: Client) -> None:

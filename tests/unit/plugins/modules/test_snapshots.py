@@ -4,14 +4,12 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
-from ansible_collections.clouddb.control.plugins.module_utils._options import NOT_CREATED_ID
 from ansible_collections.clouddb.control.tests.unit.support.resource_task import SHOP, failing, task, writes
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
@@ -49,23 +47,6 @@ def test_a_snapshot_is_of_a_branch_at_a_time(sandbox: Sandbox, client: Client) -
         listed = task(client, "snapshot_info", branch=branch)["snapshots"]
         assert [each["name"] for each in listed] == names
     assert task(client, "snapshot_info", branch="kid", check_mode=True)["snapshots"] == []
-
-
-def test_its_expiration_is_changed(sandbox: Sandbox, client: Client) -> None:
-    def expiration(value: Any) -> tuple[bool, Any]:
-        result = task(client, **NIGHTLY, expires_at=value)
-        return result["changed"], result["snapshot"].get("expires_at")
-
-    first = expiration("2d")
-    assert (first[0], expiration("5d")) == (True, (False, first[1]))
-    at = (datetime.now(timezone.utc) + timedelta(days=60)).replace(microsecond=0).isoformat()
-    assert expiration(at)[0] is True
-    assert expiration(at)[0] is False
-    assert (expiration("never"), expiration("never")) == ((True, None), (False, None))
-    [post] = [line for line in writes(sandbox) if line.startswith("POST")]
-    assert post == f"POST {PROJECT}/branches/{branches(sandbox)['main']['id']}/snapshot"
-    for invalid in ("2020-01-01T00:00:00Z", "2030-01-01"):
-        assert failing(client, **NIGHTLY, expires_at=invalid)["option"] == "expires_at"
 
 
 @pytest.mark.parametrize("wait", [True, False])
@@ -160,25 +141,6 @@ def test_a_branch_restored_earlier_is_no_evidence(sandbox: Sandbox, client: Clie
     sandbox.advance(60)
     sandbox.fault("lost_answer", method="POST", path="*/restore")
     assert task(client, **RESTORE)["branch"]["id"] == branches(sandbox)["main"]["id"]
-
-
-def test_a_restore_of_what_is_not_there(sandbox: Sandbox, client: Client) -> None:
-    assert failing(client, **RESTORE)["option"] == "snapshot"
-    for options, warnings in (({}, 1), ({"snapshot": NOT_CREATED_ID}, 0), ({"project": "none"}, 1)):
-        planned = task(client, **{**RESTORE, **options}, check_mode=True)
-        assert (planned["changed"], len(planned["warnings"])) == (True, warnings)
-    [warning] = task(client, **RESTORE, check_mode=True)["warnings"]
-    assert warning.startswith("snapshot: there is no snapshot 'nightly'.")
-    assert writes(sandbox) == []
-
-
-def test_a_new_branch_gets_its_schedule(sandbox: Sandbox, client: Client) -> None:
-    root = {**DEV, "schema_only": True, "backup_schedule": SCHEDULE}
-    planned = task(client, **root, check_mode=True)
-    result = task(client, **root)
-    assert planned["diff"]["after"] == result["diff"]["after"]
-    assert (schedule(sandbox, "dev"), result["branch"]["schedule"]) == (STORED, STORED)
-    assert task(client, **root)["changed"] is False
 
 
 def test_a_new_branch_with_a_parent_gets_none(sandbox: Sandbox, client: Client) -> None:

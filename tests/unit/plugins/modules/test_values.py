@@ -105,55 +105,7 @@ class TestTimes:
             assert task(client, check_mode=True, **PREVIEW, expires_at=f"{day}T{time}{offset}")["changed"] is True
 
 
-class TestNever:
-    def test_it_removes_an_expiration_once(self, sandbox: Sandbox, client: Client) -> None:
-        task(client, **PREVIEW, expires_at="7d")
-        never = {**PREVIEW, "expires_at": "never"}
-        runs = [task(client, check_mode=mode, **never) for mode in (True, False, True, False)]
-        assert [each["changed"] for each in runs] == [True, True, False, False]
-        assert runs[1]["branch"].get("expires_at") is None
-        assert task(client, **never, protected=True)["branch"]["protected"] is True
-        assert [line.split()[0] for line in writes(sandbox)] == ["POST", "PATCH", "PATCH"]
-
-    def test_a_new_branch_has_none(self, client: Client) -> None:
-        assert task(client, **PREVIEW, expires_at="never")["branch"].get("expires_at") is None
-
-
-class TestNewName:
-    RENAMED = {**PREVIEW, "new_name": "demo"}
-
-    def test_it_renames_once(self, sandbox: Sandbox, client: Client) -> None:
-        before = task(client, **PREVIEW)["branch"]
-        planned = task(client, check_mode=True, **self.RENAMED)
-        renamed = task(client, **self.RENAMED, protected=True)
-        assert (planned["changed"], renamed["changed"], renamed["branch"]["id"]) == (True, True, before["id"])
-        assert planned["diff"]["after"] == {"name": "demo"}
-        assert (renamed["branch"]["name"], renamed["branch"]["protected"]) == ("demo", True)
-        for check_mode in (True, False):
-            again = task(client, check_mode=check_mode, **self.RENAMED)
-            assert (again["changed"], again["branch"]["name"]) == (False, "demo")
-        assert [line.split()[0] for line in writes(sandbox)] == ["POST", "PATCH"]
-
-    def test_nothing_is_created_for_it(self, sandbox: Sandbox, client: Client) -> None:
-        assert failing(client, **self.RENAMED) == {"kind": "not_found", "option": "name"}
-        assert writes(sandbox) == []
-
-    def test_it_is_no_name_of_what_is_deleted(self, client: Client) -> None:
-        assert failing(client, **self.RENAMED, state="absent") == refused("new_name")
-
-
 class TestProjects:
-    @pytest.mark.parametrize("check_mode", [True, False])
-    def test_one_of_another_name_is_not_deleted_by_id(self, sandbox: Sandbox, client: Client, check_mode: bool) -> None:
-        options = {"module": "project", "id": SHOP, "state": "absent", "check_mode": check_mode}
-        assert failing(client, **options, name="blog") == refused("name")
-        assert writes(sandbox) == []
-        assert task(client, **options, name="shop")["changed"] is True
-
-    def test_one_that_is_gone_has_no_other_name(self, client: Client) -> None:
-        options = {"id": "gone-lake-12345678", "name": "shop", "state": "absent"}
-        assert task(client, "project", **options)["changed"] is False
-
     def test_the_first_branch_has_the_names_that_are_given(self, sandbox: Sandbox, client: Client) -> None:
         wanted = {**STORE, "branch_name": "production", "database_name": "orders", "database_user": "app"}
         result = task(client, **wanted)
@@ -208,15 +160,6 @@ def test_the_diff_of_a_new_project_has_its_first_branch(client: Client) -> None:
         created = task(client, check_mode=check_mode, **STORE, **first, default_compute=empty)
         branch = {"name": "production", "database_name": "orders"}
         assert created["diff"]["after"] == {"name": "store", "branch": branch}
-
-
-def test_fields_of_a_compute(sandbox: Sandbox, client: Client) -> None:
-    wanted = {**COMPUTE, "name": "primary", "pg_settings": {"work_mem": "8MB"}, "disabled": True}
-    planned, done, again = (task(client, check_mode=mode, **wanted) for mode in (True, False, False))
-    assert [each["changed"] for each in (planned, done, again)] == [True, True, False]
-    shown = {"name": "primary", "settings": {"pg_settings": {"work_mem": "8MB"}}, "disabled": True}
-    assert shown.items() <= done["compute"].items()
-    assert planned["diff"]["after"].keys() <= done["diff"]["after"].keys()
 
 
 def test_postgres_settings_are_texts(sandbox: Sandbox, client: Client) -> None:
