@@ -51,7 +51,7 @@ def declare(kind: Kind, params: Mapping[str, Any], client: Client, check_mode: b
         segments, query = list_of(kind, params, bounded, may_be_missing)
         ids = _ids(kind, params, bounded, segments, may_be_missing)
         goal, *further = _goals(kind, params, ids, bounded.service_now(), segments, query)
-        result = _reach_one(kind, goal, client, waiting, check_mode)
+        result = _reach_one(kind, goal, client, waiting, check_mode, further)
         is_new = goal.creates and result["changed"] and result["request"]["method"] == "POST"
         if is_new and not kind.is_unique and not check_mode:
             result = _keep_the_first(kind, goal, result, client, waiting)
@@ -75,11 +75,13 @@ def declare(kind: Kind, params: Mapping[str, Any], client: Client, check_mode: b
     return module_result(kind, result)
 
 
-def _reach_one(kind: Kind, goal: Goal, client: Client, waiting: Waiting, check_mode: bool) -> Result:
+def _reach_one(
+    kind: Kind, goal: Goal, client: Client, waiting: Waiting, check_mode: bool, further: Sequence[Goal]
+) -> Result:
     """As Engine.run(). Of several that were created a moment ago, other hosts delete all but one, so that the task looks again."""
     while True:
         try:
-            return Engine(client, goal, waiting, check_mode).run()
+            return Engine(client, goal, waiting, check_mode, further).run()
         except Ambiguous as error:
             newest = max(map(time_of_creation, error.resources))
             if kind.is_unique or check_mode or client.service_now() - newest > RIVALS:

@@ -64,11 +64,15 @@ SETTLING_SECONDS = 30.0
 
 class Engine:
     """The way of a task to one goal. In check mode only GET requests are sent: waits are imagined, and the request that would be
-    sent ends the task. A resource that would be created has the id null.
+    sent ends the task. A resource that would be created has the id null. C(further) are the goals that follow this one: nothing
+    is created if the service certainly refuses what they do with it.
     """
 
-    def __init__(self, client: Client, goal: Goal, waiting: Waiting, check_mode: bool = False) -> None:
+    def __init__(
+        self, client: Client, goal: Goal, waiting: Waiting, check_mode: bool = False, further: Sequence[Goal] = ()
+    ) -> None:
         self._client, self._goal, self._waiting, self._check_mode = client, goal, waiting, check_mode
+        self._further = further
         self._task = Task(goal, waiting)
 
     def run(self, known: Resource | None = None) -> Result:
@@ -96,7 +100,7 @@ class Engine:
             if task.changed:
                 error.result = {**task.result_so_far(task.known), **error.result, "changed": True}
             is_refused = isinstance(error, StatusError) and error.request.method != "GET" and error.status in REFUSALS
-            if is_refused and (refusal := self._refusal(task.request, task.before)):
+            if is_refused and (refusal := self._refusal(self._goal, task.request, task.before)):
                 refusal.error.details = {**error.details, **refusal.error.details}
                 refusal.error.result = error.result
                 raise refusal.error from error
@@ -109,7 +113,7 @@ class Engine:
         while True:
             step = self._step(seen)
             if step == FAIL and self._check_mode:
-                task.warnings.append(will_fail(f"No resource matches {goal.selector}"))
+                task.warnings.append(will_fail(no_match(goal, seen)))
                 step = goal.first_step
             if step == FAIL:
                 raise no_match(goal, seen)
@@ -216,17 +220,20 @@ class Engine:
         goal, found = self._goal, seen.resource
         request = goal.request(step, found)
         warnings = [*self._task.warnings, *seen.warnings]
-        if refusal := self._refusal(request, found):
+        if refusal := self._refusal(goal, request, found):
             if not refusal.remedy:
                 raise refusal.error
             warnings.append(will_fail(refusal.error, refusal.remedy))
-        planned = request.planned_fields(found, self._client.service_now())
-        after = None if step == DELETE else dict_merge(found or {"id": None}, planned)
+        after = None if step == DELETE else self._planned(request, found)
         diff = request.diff(found, after)
         return result_of(found, after, changed=True, request=request.as_result(found), warnings=warnings, diff=diff)
 
-    def _refusal(self, request: ResourceRequest, found: Resource | None) -> Refusal | None:
-        return refusal_of(self._waiting.bounded_client(), self._goal, request, found)
+    def _planned(self, request: ResourceRequest, found: Resource | None) -> Resource:
+        planned: Resource = dict_merge(found or {"id": None}, request.planned_fields(found, self._client.service_now()))
+        return planned
+
+    def _refusal(self, goal: Goal, request: ResourceRequest, found: Resource | None) -> Refusal | None:
+        return refusal_of(self._waiting.bounded_client(), goal, request, found)
 
     # Send
 
@@ -234,6 +241,11 @@ class Engine:
         """Send the request of this step about the resource; what the response shows, if no other observation is needed."""
         goal, task = self._goal, self._task
         task.request = request = goal.request(step, found)
+        for each in self._further if step == CREATE else ():
+            planned = self._planned(request, found)
+            refusal = self._refusal(each, each.request(each.first_step, planned), planned)
+            if refusal and not refusal.remedy:
+                raise refusal.error
         task.before = task.known = found
         task.error = None
         try:

@@ -209,7 +209,9 @@ def refusal_of_snapshot(client: Client, find: Find, request: ResourceRequest, fo
 
 def refusal_of_schedule(client: Client, find: Find, request: ResourceRequest, found: Resource | None) -> Refusal | None:
     """Why a branch can have no backup schedule: it is not a root branch."""
-    return _refusal_of_child(found or {}, "backup_schedule", "a backup schedule")
+    # An empty one is what a branch without a schedule has.
+    is_set = any(request.fields(found or {}).values())
+    return _refusal_of_child(found or {}, "backup_schedule", "a backup schedule") if is_set else None
 
 
 def _refusal_of_child(branch: Mapping[str, Any], option: str, what: str) -> Refusal | None:

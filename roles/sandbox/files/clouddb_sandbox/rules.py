@@ -4,7 +4,7 @@
 
 A source is a section of api.md, the contract; a schema or a path of the published OpenAPI document; a page of the
 service's documentation; or a recorded answer. Where sources differ, that is their order. Its README shows the
-table, and tests/unit/sandbox/test_rules.py has a test of each rule.
+table, and tests/unit/sandbox/test_rules.py tests each rule: as rows of REFUSALS with its name, or as test_NAME.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ NO_ROUTE = "this route does not exist"
 
 
 class Rule(NamedTuple):
-    """A rule and where it comes from. The test of a rule is called test_NAME."""
+    """A rule and where it comes from."""
 
     name: str
     rule: str

@@ -143,10 +143,19 @@ def test_a_branch_restored_earlier_is_no_evidence(sandbox: Sandbox, client: Clie
     assert task(client, **RESTORE)["branch"]["id"] == branches(sandbox)["main"]["id"]
 
 
-def test_a_new_branch_with_a_parent_gets_none(sandbox: Sandbox, client: Client) -> None:
-    for parent in (None, "main"):
-        failure = failing(client, check_mode=True, **DEV, parent=parent, backup_schedule=SCHEDULE)
-        assert failure == {"kind": "invalid_option", "option": "backup_schedule"}
+@pytest.mark.parametrize("check_mode", [False, True])
+@pytest.mark.parametrize("parent", [None, "main"])
+def test_a_new_branch_with_a_parent_gets_none(
+    sandbox: Sandbox, client: Client, parent: str | None, check_mode: bool
+) -> None:
+    """And nothing is created: the branch would stay without its schedule."""
+    failure = failing(client, check_mode=check_mode, **DEV, parent=parent, backup_schedule=SCHEDULE)
+    assert (failure, writes(sandbox)) == ({"kind": "invalid_option", "option": "backup_schedule"}, [])
+
+
+@pytest.mark.parametrize("check_mode", [True, False])
+def test_a_new_branch_may_have_an_empty_one(sandbox: Sandbox, client: Client, check_mode: bool) -> None:
+    assert task(client, check_mode=check_mode, **DEV, backup_schedule=[])["changed"] is True
 
 
 def test_a_schedule_is_compared_by_what_is_given(sandbox: Sandbox, client: Client) -> None:
