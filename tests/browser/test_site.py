@@ -178,55 +178,43 @@ SEARCHES = {
     "env file": "connection_info_module.html",
     "403": "docsite/troubleshooting.html",
 }
-# The addresses of the results, once the search has finished.
-RESULTS = """
-new Promise(done => {
-  const look = () => document.querySelector('#search-results .search-summary')?.textContent
-    ? done([...document.querySelectorAll('#search-results li a')].map(link => link.getAttribute('href').split(/[?#]/)[0]))
-    : setTimeout(look, 50);
-  look();
-})
-"""
 
 
 def test_search_answers_first_and_leaves_out_internal_modules(browser: Page, pages: list[Path]) -> None:
     for words, answer in SEARCHES.items():
         browser.goto(f"{named(pages, 'search.html').as_uri()}?{urlencode({'q': words})}")
-        found = browser.evaluate(RESULTS)
+        browser.locator("#search-results .search-summary", has_text=re.compile(r"\S")).wait_for()
+        addresses = "links => links.map(link => link.getAttribute('href').split(/[?#]/)[0])"
+        found = browser.locator("#search-results li a").evaluate_all(addresses)
         assert found[0] == answer, (words, found[:5])
         assert not {"api_key_rotation_module.html", "api_key_deployment_module.html"} & set(found)
 
 
 def test_first_options_of_a_module_are_its_own(browser: Page, pages: list[Path]) -> None:
-    titles = (
-        "[...document.querySelectorAll('#parameters .ansible-option-title')].map(title => title.textContent.trim())"
-    )
     for name, first in ("branch", ["project", "name", "state"]), ("database", ["name", "project", "branch", "state"]):
         browser.goto(named(pages, f"{name}_module.html").as_uri())
-        shown = browser.evaluate(titles)
+        titles = browser.locator("#parameters .ansible-option-title").all_inner_texts()
+        shown = [title.strip() for title in titles]
         assert sorted(shown[: len(first)]) == sorted(first), shown
         assert shown[-1] == "validate_certs"
 
 
 def test_contents_are_not_repeated_beside_the_menu(browser: Page, pages: list[Path]) -> None:
-    is_shown = "document.querySelector('nav.contents').checkVisibility()"
     for width, shown in (1280, False), (390, True):
         emulate(browser, width)
         browser.goto(named(pages, "waiting.html").as_uri())
-        assert browser.evaluate(is_shown) is shown
+        assert browser.locator("nav.contents").is_visible() is shown
 
 
 def test_the_menu_shows_the_current_page(browser: Page, pages: list[Path]) -> None:
     """The theme scrolls the menu to its entry, which the search would cover."""
-    tops = """
-    ['.wy-menu a.current', '.wy-side-nav-search'].map(each => document.querySelector(each).getBoundingClientRect())
-      .map((each, index) => index ? each.bottom : each.top)
-    """
     emulate(browser, 1280)
     for name in ("continuous_integration.html", "branch_module.html", "troubleshooting.html"):
         browser.goto(named(pages, name).as_uri())
-        entry, search = browser.evaluate(tops)
-        assert search <= entry < 900, name
+        entry, search = (
+            browser.locator(each).first.bounding_box() for each in (".wy-menu a.current", ".wy-side-nav-search")
+        )
+        assert entry and search and search["y"] + search["height"] <= entry["y"] < 900, name
 
 
 # Tables that a phone shows only after scrolling.
