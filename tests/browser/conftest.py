@@ -4,19 +4,15 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(Path(__file__).parent), str(ROOT / "tests" / "unit" / "support")]
-
-from account_report import run_role  # noqa: E402
-from chromium import Page, chromium  # noqa: E402
-from sandbox import running_sandbox  # noqa: E402
+from account_report import run_role
+from chromium import chromium
+from playwright.sync_api import Page
+from sandbox import running_sandbox
 
 HOSTILE = """<script>alert(1)</script>"' onload='x' {{ 7 * 7 }}{% raw %}"""
 STATUSES = ("finished", "finished", "failed", "finished", "running", "scheduling", "skipped", "cancelled")

@@ -4,21 +4,21 @@
 
 from __future__ import annotations
 
-import base64
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(Path(__file__).parent), str(ROOT / "tests" / "unit" / "support")]
+sys.path[:0] = [str(Path(__file__).parent), str(ROOT / "tests" / "unit" / "support"), str(ROOT / "tests" / "tools")]
 
 from account_report import run_role  # noqa: E402
-from chromium import Page, chromium  # noqa: E402
+from chromium import chromium, emulate  # noqa: E402
+from playwright.sync_api import Page  # noqa: E402
 from sandbox import running_sandbox  # noqa: E402
 
 PICTURE = ROOT / "docs" / "docsite" / "images" / "account_report.png"
-SIZE = {"x": 0, "y": 0, "width": 1200, "height": 1175, "scale": 1}
+WIDTH, HEIGHT = 1200, 1175
 SEED: dict[str, Any] = {
     "api_keys": [
         {"name": "ci", "age": "41d", "last_used": "1h"},
@@ -50,10 +50,9 @@ def draw(page: Page, folder: Path) -> bytes:
         done = run_role(folder, service, variables)
     if done.returncode:
         raise SystemExit(done.stdout)
-    page.emulate(int(SIZE["width"]))
-    page.open(folder / "account.html")
-    picture = page.call("Page.captureScreenshot", format="png", clip=SIZE, captureBeyondViewport=True)["data"]
-    return base64.b64decode(picture)
+    emulate(page, WIDTH)
+    page.goto((folder / "account.html").as_uri())
+    return page.screenshot(full_page=True, clip={"x": 0, "y": 0, "width": WIDTH, "height": HEIGHT})
 
 
 if __name__ == "__main__":

@@ -7,8 +7,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from chromium import Page
+from chromium import emulate
 from conftest import HOSTILE
+from playwright.sync_api import Page
 
 # Texts that are wider than their element.
 CLIPPED = """
@@ -19,25 +20,26 @@ CLIPPED = """
 
 @pytest.mark.smoke
 def test_opens_and_runs_no_script(browser: Page, varied: Path) -> None:
-    browser.emulate(1200)
-    browser.open(varied)
-    assert browser.console_messages() == []
-    assert browser.requested_urls() == [varied.as_uri()]
-    assert browser.evaluate("document.title").startswith("Our account")
+    urls: list[str] = []
+    browser.on("request", lambda request: urls.append(request.url))
+    emulate(browser, 1200)
+    browser.goto(varied.as_uri())
+    assert browser.console_messages() == [] and browser.page_errors() == []
+    assert urls == [varied.as_uri()]
+    assert browser.title().startswith("Our account")
     assert browser.evaluate("document.scripts.length") == 0
-    names = browser.evaluate("[...document.querySelectorAll('bdi')].map(element => element.textContent)")
-    assert names.count(HOSTILE) > 3
+    assert browser.locator("bdi").all_text_contents().count(HOSTILE) > 3
     # If an element were injected, the Content Security Policy would block its script.
     browser.evaluate("document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=\"document.title=1\">')")
-    browser.evaluate("new Promise(done => setTimeout(done, 100))")
-    assert browser.evaluate("document.title") != "1"
-    assert any("Content Security Policy" in message for message in browser.console_messages())
+    browser.wait_for_timeout(100)
+    assert browser.title() != "1"
+    assert any("Content Security Policy" in message.text for message in browser.console_messages())
 
 
 @pytest.mark.parametrize("width", [1200, 801, 390])
 def test_no_text_is_clipped(browser: Page, varied: Path, width: int) -> None:
-    browser.emulate(width)
-    browser.open(varied)
+    emulate(browser, width)
+    browser.goto(varied.as_uri())
     browser.evaluate("document.querySelectorAll('details').forEach(details => details.open = true)")
     assert browser.evaluate("document.querySelectorAll('td').length") > 100
     assert browser.evaluate("document.documentElement.scrollWidth") <= width

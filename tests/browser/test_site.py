@@ -13,7 +13,8 @@ from typing import Any
 from urllib.parse import unquote, urlencode, urlsplit
 
 import pytest
-from chromium import Page
+from chromium import emulate
+from playwright.sync_api import Page
 
 ROOT = Path(__file__).resolve().parents[2]
 WIDTHS = (1280, 360)
@@ -51,19 +52,23 @@ def pages() -> list[Path]:
 def on_each_page(browser: Page, pages: Iterable[Path], *scripts: str) -> dict[Path, list[Any]]:
     results = {}
     for page in pages:
-        browser.open(page)
+        browser.goto(page.as_uri())
         results[page] = [browser.evaluate(script) for script in scripts]
     return results
 
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_every_page_fits_and_loads_completely(browser: Page, pages: list[Path], width: int) -> None:
-    browser.emulate(width)
+    emulate(browser, width)
     problems = {}
+    urls: list[str] = []
+    browser.on("request", lambda request: urls.append(request.url))
     for page in pages:
-        browser.open(page)
-        external = [url for url in browser.requested_urls() if not url.startswith(("file:", "data:"))]
-        found = browser.console_messages() + external + browser.evaluate(OVERFLOWING)
+        urls.clear()
+        browser.goto(page.as_uri())
+        external = [url for url in urls if not url.startswith(("file:", "data:"))]
+        messages = [str(message) for message in (*browser.console_messages(), *browser.page_errors())]
+        found = messages + external + browser.evaluate(OVERFLOWING)
         if browser.evaluate("document.documentElement.scrollWidth") > width:
             found.append("The page scrolls horizontally.")
         if found:
@@ -73,7 +78,7 @@ def test_every_page_fits_and_loads_completely(browser: Page, pages: list[Path], 
 
 
 def test_no_code_is_clipped(browser: Page, pages: list[Path]) -> None:
-    browser.emulate(1280)
+    emulate(browser, 1280)
     shown = on_each_page(browser, pages, "document.querySelectorAll('[role=main] pre').length", CLIPPED_CODE)
     assert sum(blocks for blocks, _clipped in shown.values()) > 100
     assert {page.name: clipped for page, (_blocks, clipped) in shown.items() if clipped} == {}
@@ -103,9 +108,9 @@ def test_menu_has_sections(browser: Page, pages: list[Path]) -> None:
       return found;
     })()
     """
-    browser.emulate(1280)
+    emulate(browser, 1280)
     for name in ("index.html", "waiting.html", "api_key_module.html"):
-        browser.open(named(pages, name))
+        browser.goto(named(pages, name).as_uri())
         menu = {
             caption: [link.partition("#")[0].rpartition("/")[2].removesuffix(".html") for link in links]
             for caption, links in browser.evaluate(sections).items()
@@ -144,23 +149,23 @@ def named(pages: list[Path], name: str) -> Path:
 
 
 def test_dark_pages_are_readable(browser: Page, pages: list[Path]) -> None:
-    browser.emulate(1280, "dark")
+    emulate(browser, 1280, "dark")
     color = "getComputedStyle(document.querySelector('.wy-nav-content')).backgroundColor"
     shown = on_each_page(browser, pages, color, PALE)
     assert {page.name: colors for page, colors in shown.items() if colors != ["rgb(27, 31, 35)", []]} == {}
 
 
 def test_front_page_begins_with_the_installation_and_a_playbook(browser: Page, pages: list[Path]) -> None:
-    browser.emulate(1280)
-    browser.open(named(pages, "index.html"))
+    emulate(browser, 1280)
+    browser.goto(named(pages, "index.html").as_uri())
     ends = "[...document.querySelectorAll('[role=main] pre')].map(element => element.getBoundingClientRect().bottom)"
     shown = browser.evaluate(ends)
     assert len(shown) == 2 and max(shown) < 720
 
 
 def test_drawing_on_the_front_page_can_be_read_on_a_phone(browser: Page, pages: list[Path]) -> None:
-    browser.emulate(390)
-    browser.open(named(pages, "index.html"))
+    emulate(browser, 390)
+    browser.goto(named(pages, "index.html").as_uri())
     scale = browser.evaluate("(image => image.width / image.naturalWidth)(document.querySelector('.drawing'))")
     assert 0.9 < scale <= 1
 
@@ -173,55 +178,43 @@ SEARCHES = {
     "env file": "connection_info_module.html",
     "403": "docsite/troubleshooting.html",
 }
-# The addresses of the results, once the search has finished.
-RESULTS = """
-new Promise(done => {
-  const look = () => document.querySelector('#search-results .search-summary')?.textContent
-    ? done([...document.querySelectorAll('#search-results li a')].map(link => link.getAttribute('href').split(/[?#]/)[0]))
-    : setTimeout(look, 50);
-  look();
-})
-"""
 
 
 def test_search_answers_first_and_leaves_out_internal_modules(browser: Page, pages: list[Path]) -> None:
     for words, answer in SEARCHES.items():
-        browser.open(named(pages, "search.html"), urlencode({"q": words}))
-        found = browser.evaluate(RESULTS)
+        browser.goto(f"{named(pages, 'search.html').as_uri()}?{urlencode({'q': words})}")
+        browser.locator("#search-results .search-summary", has_text=re.compile(r"\S")).wait_for()
+        addresses = "links => links.map(link => link.getAttribute('href').split(/[?#]/)[0])"
+        found = browser.locator("#search-results li a").evaluate_all(addresses)
         assert found[0] == answer, (words, found[:5])
         assert not {"api_key_rotation_module.html", "api_key_deployment_module.html"} & set(found)
 
 
 def test_first_options_of_a_module_are_its_own(browser: Page, pages: list[Path]) -> None:
-    titles = (
-        "[...document.querySelectorAll('#parameters .ansible-option-title')].map(title => title.textContent.trim())"
-    )
     for name, first in ("branch", ["project", "name", "state"]), ("database", ["name", "project", "branch", "state"]):
-        browser.open(named(pages, f"{name}_module.html"))
-        shown = browser.evaluate(titles)
+        browser.goto(named(pages, f"{name}_module.html").as_uri())
+        titles = browser.locator("#parameters .ansible-option-title").all_inner_texts()
+        shown = [title.strip() for title in titles]
         assert sorted(shown[: len(first)]) == sorted(first), shown
         assert shown[-1] == "validate_certs"
 
 
 def test_contents_are_not_repeated_beside_the_menu(browser: Page, pages: list[Path]) -> None:
-    is_shown = "document.querySelector('nav.contents').checkVisibility()"
     for width, shown in (1280, False), (390, True):
-        browser.emulate(width)
-        browser.open(named(pages, "waiting.html"))
-        assert browser.evaluate(is_shown) is shown
+        emulate(browser, width)
+        browser.goto(named(pages, "waiting.html").as_uri())
+        assert browser.locator("nav.contents").is_visible() is shown
 
 
 def test_the_menu_shows_the_current_page(browser: Page, pages: list[Path]) -> None:
     """The theme scrolls the menu to its entry, which the search would cover."""
-    tops = """
-    ['.wy-menu a.current', '.wy-side-nav-search'].map(each => document.querySelector(each).getBoundingClientRect())
-      .map((each, index) => index ? each.bottom : each.top)
-    """
-    browser.emulate(1280)
+    emulate(browser, 1280)
     for name in ("continuous_integration.html", "branch_module.html", "troubleshooting.html"):
-        browser.open(named(pages, name))
-        entry, search = browser.evaluate(tops)
-        assert search <= entry < 900, name
+        browser.goto(named(pages, name).as_uri())
+        entry, search = (
+            browser.locator(each).first.bounding_box() for each in (".wy-menu a.current", ".wy-side-nav-search")
+        )
+        assert entry and search and search["y"] + search["height"] <= entry["y"] < 900, name
 
 
 # Tables that a phone shows only after scrolling.
@@ -232,7 +225,7 @@ WIDE_TABLES = """
 
 
 def test_tables_fit_on_a_phone(browser: Page, pages: list[Path]) -> None:
-    browser.emulate(390)
+    emulate(browser, 390)
     shown = on_each_page(browser, pages, "document.querySelectorAll('[role=main] table').length", WIDE_TABLES)
     assert sum(tables for tables, _wide in shown.values()) > 60
     wide = {page.name: wide for page, (_tables, wide) in shown.items() if wide}

@@ -7,8 +7,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -17,17 +15,13 @@ from secrets import token_hex
 from typing import Any, NamedTuple
 
 import pytest
-
-CHECKOUT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(CHECKOUT / "tests" / "tools"), str(CHECKOUT / "tests" / "unit" / "support")]
-
-from github_api import GithubApi  # noqa: E402
-from installation import download_collections, install_collection, user_environment  # noqa: E402
-from kubernetes_api import KubernetesApi  # noqa: E402
-from openbao import OpenBao, running_openbao  # noqa: E402
-from sandbox import API_KEY, Sandbox, running_sandbox  # noqa: E402
-from scripted_service import scripted_service  # noqa: E402
-from stores import GithubSecret, KubernetesSecret, KvSecret, Store, VaultedVariable  # noqa: E402
+from github_api import GithubApi
+from installation import download_collections, install_collection, run_program, user_environment
+from kubernetes_api import KubernetesApi
+from openbao import OpenBao, running_openbao
+from sandbox import API_KEY, Sandbox, running_sandbox
+from scripted_service import scripted_service
+from stores import GithubSecret, KubernetesSecret, KvSecret, Store, VaultedVariable
 
 # The first version of the package whose community.general has github_secrets needs a newer Python than the collections do.
 PACKAGE = "14.5.0"
@@ -72,15 +66,7 @@ class User:
         env = {"CLOUDDB_API_KEY": API_KEY, **store.env, **store.job()}
         extra_vars = json.dumps({**store.settings, **settings})
         command = ["ansible-playbook", "-vvv", store.playbook, "--extra-vars", extra_vars, *options]
-        done = subprocess.run(
-            command,
-            cwd=self.folder,
-            env={**self._env, **env},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-        )
+        done = run_program(command, self.folder, env={**self._env, **env})
         print(done.stdout)
         assert not SECRET.search(done.stdout)
         assert self.files_with_secrets() == []

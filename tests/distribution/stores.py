@@ -85,8 +85,7 @@ class VaultedVariable(StoreOfKey):
         self.commit()
 
     def git(self, *arguments: str) -> str:
-        done = subprocess.run(["git", *arguments], cwd=self._folder, stdout=subprocess.PIPE, text=True, check=True)
-        return done.stdout
+        return subprocess.check_output(["git", *arguments], cwd=self._folder, text=True)
 
     def commit(self) -> None:
         self.git("add", "--all")

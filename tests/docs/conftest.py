@@ -4,20 +4,14 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 import yaml
-
-CHECKOUT = Path(__file__).resolve().parents[2]
-# tests/tools/workspace.py copies it to a path below ansible_collections.
-sys.path[:0] = [str(CHECKOUT.parents[2]), str(CHECKOUT / "tests" / "tools")]
-
-from installation import build_tarball, user_environment  # noqa: E402
-from reader import Reader  # noqa: E402
-from shell import Shell  # noqa: E402
+from installation import build_tarball, user_environment
+from reader import Reader
+from shell import Shell
+from workspace import CHECKOUT
 
 PROJECTS = yaml.safe_load((CHECKOUT / "playbooks/files/guides_account.yml").read_text(encoding="utf-8"))["projects"]
 

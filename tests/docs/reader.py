@@ -6,15 +6,13 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
 from blocks import Block, blocks_of
 from replacements import EXAMPLE_API_KEY, EXAMPLE_BASE_URL, NOT_CHECKED, REPLACED_COMMANDS, is_run
 from shell import Shell
 from transcript import Command, commands_of
-
-CHECKOUT = Path(__file__).resolve().parents[2]
+from workspace import CHECKOUT
 
 
 class Reader:

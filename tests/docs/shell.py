@@ -5,11 +5,11 @@
 from __future__ import annotations
 
 import os
-import select
 import signal
-import subprocess
-import time
 from pathlib import Path
+
+from pexpect import ExceptionPexpect
+from pexpect.popen_spawn import PopenSpawn
 
 TIMEOUT = 300
 
@@ -21,15 +21,8 @@ class Shell:
         self.directory = directory
         self._files = directory.parent / f"{directory.name}.shell"
         self._files.mkdir()
-        self._process = subprocess.Popen(
-            ["bash", "--norc"],
-            cwd=directory,
-            env=env,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
+        bash = ["bash", "-c", "exec bash --norc 2>/dev/null"]
+        self._bash = PopenSpawn(bash, TIMEOUT, cwd=str(directory), env=env, preexec_fn=os.setsid)
 
     def run(self, command: str, typed: str = "") -> tuple[int, str]:
         """Run a command and return its exit status and its output, including standard error.
@@ -39,25 +32,14 @@ class Shell:
         script, input_, printed = self._files / "command", self._files / "typed", self._files / "printed"
         script.write_text(f"{command}\n")
         input_.write_text(f"{typed}\n")
-        assert self._process.stdin and self._process.stdout
-        self._process.stdin.write(f"source {script} <{input_} >{printed} 2>&1; echo $?\n".encode())
-        self._process.stdin.flush()
-        status = self._read_line()
-        return int(status), printed.read_text(errors="replace")
-
-    def _read_line(self) -> bytes:
-        line, end = b"", time.monotonic() + TIMEOUT
-        assert self._process.stdout
-        descriptor = self._process.stdout.fileno()
-        while not line.endswith(b"\n"):
-            ready = select.select([descriptor], [], [], max(0, end - time.monotonic()))[0]
-            piece = os.read(descriptor, 100) if ready else b""
-            if not piece:
-                raise TimeoutError((self._files / "printed").read_text(errors="replace"))
-            line += piece
-        return line
+        self._bash.sendline(f"source {script} <{input_} >{printed} 2>&1; echo $?")
+        try:
+            self._bash.expect(rb"(\d+)\n")
+        except ExceptionPexpect as error:
+            raise RuntimeError(printed.read_text(errors="replace")) from error
+        return int(self._bash.match[1]), printed.read_text(errors="replace")
 
     def close(self) -> None:
         """End the shell and the processes that are still in its session."""
-        os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
+        os.killpg(self._bash.pid, signal.SIGKILL)
+        self._bash.wait()

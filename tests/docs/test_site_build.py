@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from conftest import CHECKOUT
+from workspace import CHECKOUT
 
 MODULE = """
 clouddb.control.demo module

@@ -15,9 +15,10 @@ from unittest.mock import Mock
 
 import pytest
 from blocks import blocks_of
-from conftest import CHECKOUT, PROJECTS
+from conftest import PROJECTS
 from replacements import MESSAGES_GUIDES
 from transcript import ANYTHING
+from workspace import CHECKOUT
 
 from ansible_collections.clouddb.control.plugins.module_utils import _module as module_run
 from ansible_collections.clouddb.control.plugins.module_utils._files import secret_file

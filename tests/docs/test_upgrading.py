@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 import yaml
 from blocks import Block, blocks_of
-from conftest import CHECKOUT, PROJECTS
+from conftest import PROJECTS
+from workspace import CHECKOUT
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.options import source_options

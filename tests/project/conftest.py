@@ -7,17 +7,12 @@ from __future__ import annotations
 import re
 import shutil
 import socket
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
-CHECKOUT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(CHECKOUT / "tests" / "tools"))
-
-from installation import install_collection, user_environment  # noqa: E402
+from installation import install_collection, run_program, user_environment
 
 COLOR = re.compile(r"\x1b\[[0-9;]*m")
 PROGRAMS = ("ansible", "check-jsonschema", "molecule", "pytest")
@@ -44,15 +39,7 @@ class Project:
 
     def run(self, command: str) -> tuple[int, str]:
         """Run a shell command in the folder, and return its exit code and its output without colors."""
-        done = subprocess.run(
-            ["bash", "-c", command],
-            cwd=self.folder,
-            env=self.env,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-        )
+        done = run_program(["bash", "-c", command], self.folder, env=self.env)
         output = COLOR.sub("", done.stdout)
         print(f"$ {command}\n{output}")
         return done.returncode, output

@@ -9,7 +9,7 @@ import re
 import subprocess
 
 import yaml
-from conftest import CHECKOUT
+from workspace import CHECKOUT
 
 TEXT = (CHECKOUT / ".devcontainer" / "devcontainer.json").read_text(encoding="utf-8")
 DEVCONTAINER = json.loads(TEXT)

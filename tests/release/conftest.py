@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from installation import run_program
 
 COLLECTION = Path(__file__).parents[2]
 VERSION = "7.8.9"
@@ -24,7 +25,7 @@ minor_changes:
 
 def run(*command: str, cwd: Path) -> str:
     """Run a program that must succeed, and return its output."""
-    done = subprocess.run(command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    done = run_program([*command], cwd)
     assert done.returncode == 0, done.stdout
     return done.stdout
 
@@ -52,10 +53,7 @@ class Repository:
         self.git("tag", "--force", VERSION)
 
     def release(self) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "tests/tools/release.py", VERSION]
-        return subprocess.run(
-            command, cwd=self.path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
-        )
+        return run_program([sys.executable, "tests/tools/release.py", VERSION], self.path)
 
     def tarballs(self) -> list[Path]:
         return list(self.path.glob(".build/dist/*"))

@@ -17,16 +17,8 @@ def add_untracked_file(repository: Repository) -> None:
     (repository.path / "plugins" / "unfinished.py").touch()
 
 
-def change_tracked_file(repository: Repository) -> None:
-    repository.replace("README.md", "clouddb", "clouddb ")
-
-
-def delete_tag(repository: Repository) -> None:
-    repository.git("tag", "--delete", VERSION)
-
-
-def commit_after_tag(repository: Repository) -> None:
-    repository.git("commit", "--quiet", "--allow-empty", "--message=More")
+def git(*arguments: str) -> Callable[[Repository], object]:
+    return lambda repository: repository.git(*arguments)
 
 
 def delete_changelog(repository: Repository) -> None:
@@ -59,9 +51,12 @@ SUMMARY = f"The release_summary of {VERSION} in changelogs/changelog.yaml does n
     ("prepare", "reason"),
     [
         (add_untracked_file, "The working tree has uncommitted changes."),
-        (change_tracked_file, "The working tree has uncommitted changes."),
-        (delete_tag, f"The git tag {VERSION} does not exist."),
-        (commit_after_tag, f"The git tag {VERSION} is not the checked-out commit."),
+        (lambda clone: clone.replace("README.md", "clouddb", "clouddb "), "The working tree has uncommitted changes."),
+        (git("tag", "--delete", VERSION), f"The git tag {VERSION} does not exist."),
+        (
+            git("commit", "--quiet", "--allow-empty", "--message=More"),
+            f"The git tag {VERSION} is not the checked-out commit.",
+        ),
         (committed("galaxy.yml", VERSION, "7.8.8"), "galaxy.yml has the version 7.8.8."),
         (committed(VERSION_FILE, VERSION, "7.8.8"), f"{VERSION_FILE} has another version."),
         (delete_changelog, f"changelogs/changelog.yaml has no release {VERSION}."),
@@ -70,7 +65,9 @@ SUMMARY = f"The release_summary of {VERSION} in changelogs/changelog.yaml does n
         (add_fragment, "changelogs/fragments/late.yml is not part of a release."),
     ],
 )
-def test_inconsistent_release_is_refused(clone: Repository, prepare: Callable[[Repository], None], reason: str) -> None:
+def test_inconsistent_release_is_refused(
+    clone: Repository, prepare: Callable[[Repository], object], reason: str
+) -> None:
     prepare(clone)
     done = clone.release()
     assert done.returncode == 1

@@ -10,6 +10,7 @@ import sys
 import tempfile
 import zipfile
 from pathlib import Path
+from typing import Any
 
 from workspace import CHECKOUT
 
@@ -31,6 +32,13 @@ def user_environment(home: Path, **variables: str) -> dict[str, str]:
         "XDG_CONFIG_HOME": real.get("XDG_CONFIG_HOME", str(Path.home() / ".config")),
         **variables,
     }
+
+
+def run_program(command: list[str], folder: Path, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Run a program in a directory, whatever its exit code. C(stdout) is the complete output."""
+    return subprocess.run(
+        command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, **options
+    )
 
 
 def build_tarball(folder: Path) -> Path:

@@ -42,11 +42,9 @@ def changed_lines() -> dict[str, set[int]]:
     """The numbers of the lines that changed since the last tag, by file."""
     found: dict[str, set[int]] = {}
     options = ("-U0", "--no-ext-diff", "--dst-prefix=b/", "--diff-filter=d")
-    for line in git("diff", *options, git("describe", "--tags", "--abbrev=0"), "--", *CODE).splitlines():
-        if line.startswith("+++ b/"):
-            lines = found.setdefault(line.removeprefix("+++ b/"), set())
-        elif hunk := re.match(r"@@ \S+ \+(\d+),?(\d*) @@", line):
-            lines.update(range(int(hunk[1]), int(hunk[1]) + int(hunk[2] or 1)))
+    for part in git("diff", *options, git("describe", "--tags", "--abbrev=0"), "--", *CODE).split("\n+++ b/")[1:]:
+        hunks = re.findall(r"^@@ \S+ \+(\d+),?(\d*) @@", part, re.MULTILINE)
+        found[part.partition("\n")[0]] = {int(start) + n for start, count in hunks for n in range(int(count or 1))}
     return found
 
 

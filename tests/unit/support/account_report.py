@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from installation import run_program
 from sandbox import Sandbox
 
 COLLECTIONS = Path(__file__).resolve().parents[6]
@@ -21,13 +22,6 @@ PLAYBOOK = """
   roles:
     - clouddb.control.account_report
 """
-
-
-def run_program(command: list[str], folder: Path, **options: Any) -> subprocess.CompletedProcess[str]:
-    """Run a program in a directory, whatever its exit code. C(stdout) is the complete output."""
-    return subprocess.run(
-        command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, **options
-    )
 
 
 def run_role(
