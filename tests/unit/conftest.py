@@ -30,6 +30,8 @@ settings.register_profile("soak", settings.get_profile("quick"), max_examples=10
 
 def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile(config.getoption("--hypothesis-profile") or "quick")
+    # With the usual threshold, the garbage collector would take a quarter of the time of the collection of the tests.
+    gc.set_threshold(50_000, 20, 20)
     # What tests write need not survive a crash of the machine, and this would take most of the time of tests that write a lot.
     os.fsync = lambda _descriptor: None
     config.addinivalue_line("markers", "soak: takes long, and runs with --hypothesis-profile=soak only")
@@ -44,4 +46,3 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """Let the garbage collector leave out what all tests share. It would take an eighth of the time."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(50_000, 20, 20)
