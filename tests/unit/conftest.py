@@ -13,6 +13,9 @@ from contextlib import suppress
 import pytest
 from hypothesis import HealthCheck, settings
 
+# With the usual threshold, the garbage collector would take a quarter of the time of the collection of the tests.
+gc.set_threshold(50_000, 20, 20)
+
 # ansible-test has done this already, and provides less of Ansible to the Python of a target.
 with suppress(ImportError):
     from ansible.plugins.loader import init_plugin_loader
@@ -30,8 +33,6 @@ settings.register_profile("soak", settings.get_profile("quick"), max_examples=10
 
 def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile(config.getoption("--hypothesis-profile") or "quick")
-    # With the usual threshold, the garbage collector would take a quarter of the time of the collection of the tests.
-    gc.set_threshold(50_000, 20, 20)
     # What tests write need not survive a crash of the machine, and this would take most of the time of tests that write a lot.
     os.fsync = lambda _descriptor: None
     config.addinivalue_line("markers", "soak: takes long, and runs with --hypothesis-profile=soak only")
