@@ -47,7 +47,7 @@ MAY_SKIP = ("only root", "the file system", "only ansible-core from", "only wher
 NO_LIBYAML = f'Skipping sanity test "yamllint" on Python {PYTHON} due to missing libyaml support in PyYAML.'
 
 # The integration targets that mainly run ansible-playbook in processes of its own, which takes long.
-PLAYBOOKS = ("examples", "many_hosts", "playbook_sandbox", "quickstart", "role_api_key_rotation", "secrets")
+PLAYBOOKS = ("many_hosts", "playbook_sandbox", "quickstart", "role_api_key_rotation", "secrets")
 
 # Each linter, and what it prints if it checked at least one file.
 LINTERS = (

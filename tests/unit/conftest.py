@@ -13,6 +13,9 @@ from contextlib import suppress
 import pytest
 from hypothesis import HealthCheck, settings
 
+# With the usual threshold, the garbage collector would take a quarter of the time of the collection of the tests.
+gc.set_threshold(50_000, 20, 20)
+
 # ansible-test has done this already, and provides less of Ansible to the Python of a target.
 with suppress(ImportError):
     from ansible.plugins.loader import init_plugin_loader
@@ -44,4 +47,3 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """Let the garbage collector leave out what all tests share. It would take an eighth of the time."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(50_000, 20, 20)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from .sandbox import Sandbox
 
 ROOT = Path(__file__).parents[6]
 KEPT_VARIABLES = {"LANG", "LC_ALL", "LD_LIBRARY_PATH", "PATH", "PYTHONPATH"}
+REASON = "clouddb.control: The module runs in a process that Ansible starts. "
 # Writes each result of each task, with the types of its values, to a file: a line for each.
 CALLBACK = '''
 import json, os
@@ -51,6 +53,12 @@ class CallbackModule(CallbackBase):
     def v2_runner_item_on_ok(self, result): self._write("item ok", result)
     def v2_runner_item_on_failed(self, result): self._write("item failed", result)
 '''
+# To a host that is not this machine, as far as Ansible knows
+OTHER_CONNECTION = """
+DOCUMENTATION = "name: other\\nextends_documentation_fragment: [connection_pipelining]"
+from ansible.plugins.connection import local
+class Connection(local.Connection): transport = 'other'
+"""
 
 
 @dataclass
@@ -62,6 +70,17 @@ class Ran:
     stderr: str
     results: list[tuple[str, str, dict[str, Any]]]
 
+    def ways(self) -> dict[str, str]:
+        """For each task in the output of -vvv: why it does not run in a fork. The reasons have (OTHER) in place of paths."""
+        found = {}
+        for section in re.split(r"^TASK \[", self.stdout, flags=re.MULTILINE)[1:]:
+            name, _bracket, rest = section.partition("] *")
+            reasons = {re.sub(r"\(/[^)]*\)", "(OTHER)", text) for text in re.findall(re.escape(REASON) + "(.*)", rest)}
+            # Ansible shows the commands that it runs.
+            way = "a command" if " EXEC " in rest else "fork" if "ok: [" in rest else "failed in a fork"
+            found[name] = " ".join(reasons) or way
+        return found
+
 
 class Playbook:
     """Runs plays in a folder of their own, on C(hosts): their names and variables."""
@@ -72,6 +91,7 @@ class Playbook:
         for name in ("callbacks", "connections", "home", "tmp"):
             (folder / name).mkdir(parents=True)
         (folder / "callbacks" / "typed.py").write_text(CALLBACK)
+        (folder / "connections" / "other.py").write_text(OTHER_CONNECTION)
         self.environment = {
             **{name: value for name, value in os.environ.items() if name in KEPT_VARIABLES},
             "ANSIBLE_CALLBACKS_ENABLED": "typed",

@@ -12,6 +12,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
@@ -98,6 +99,15 @@ def sh(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_when_a_task_runs_in_a_fork(task: dict[str, Any], obstacle: str) -> None:
     assert Action(**task).start() == obstacle
+
+
+@pytest.mark.parametrize(("value", "is_allowed"), [(False, False), ("no", False), ("{{ 'yes' }}", True)])
+def test_a_variable_forbids_a_fork(value: Any, is_allowed: bool) -> None:
+    with suppress(ImportError):  # ansible-core up to 2.18, which trusts each template
+        from ansible.template import trust_as_template
+
+        value = trust_as_template(value) if isinstance(value, str) else value
+    assert Action().start(clouddb_fork=value) == ("" if is_allowed else "The variable clouddb_fork is false.")
 
 
 NO_MEMFD = OSError(errno.ENOSYS, "Function not implemented", "memfd_create")

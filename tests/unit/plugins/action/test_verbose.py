@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,10 +18,9 @@ from ansible.plugins.action.normal import ActionModule as NormalAction
 
 from ansible_collections.clouddb.control.plugins.module_utils._http.transport import TRACE
 from ansible_collections.clouddb.control.plugins.plugin_utils._fork import ForkAction
-from ansible_collections.clouddb.control.tests.unit.support.playbook import Playbook, Ran
+from ansible_collections.clouddb.control.tests.unit.support.playbook import REASON, Playbook
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
-REASON = "clouddb.control: The module runs in a process that Ansible starts. "
 REQUEST = re.compile(r"^<(\w+)> clouddb\.control: (\S+ \S+ \S+) \d+\.\d{3} s [0-9a-f-]{36}$", re.MULTILINE)
 WRONG_KEY = "a-wrong-key-0123456789"
 PROJECTS = "clouddb.control.project_info"
@@ -36,89 +36,60 @@ def playbook(tmp_path: Path, sandbox: Sandbox) -> Playbook:
     return Playbook(tmp_path / "run", sandbox)
 
 
-@pytest.fixture
-def elsewhere(playbook: Playbook) -> dict[str, Any]:
-    """The variables of a host that is not this machine, as far as Ansible knows."""
-    (playbook.folder / "connections" / "other.py").write_text(
-        'DOCUMENTATION = "name: other\\nextends_documentation_fragment: [connection_pipelining]"\n'
-        "from ansible.plugins.connection import local\nclass Connection(local.Connection): transport = 'other'\n"
-    )
-    return {"ansible_connection": "other"}
-
-
-def run(playbook: Playbook, verbosity: str, *tasks: dict[str, Any], plays: int = 1, **play: Any) -> Ran:
-    """Run as many plays with these tasks."""
-    each = {"hosts": "own", "gather_facts": False, "ignore_errors": True, **play, "tasks": list(tasks)}
-    ran = playbook.run(yaml.safe_dump([each] * plays), verbosity)
-    assert ran.status == 0, ran.stdout + ran.stderr
-    return ran
-
-
+# Each task, its requests, and how it runs.
 SEARCH = {"path": "projects", "query": {"limit": 5, "org_id": "org-1", "search": "shop"}}
-LIST = {"name": "list", PROJECTS: {}}
-# The tasks, and their requests.
-ALL = [
-    LIST,
-    {"name": "failed", PROJECTS: {"api_key": WRONG_KEY}},
-    {"name": "loop", PROJECTS: {"project_id": "{{ item }}"}, "loop": ["wispy-lake-12345678", "no-such-12345678"]},
-    {"name": "query", "clouddb.control.api_request": SEARCH},
-    {"name": "wait", "clouddb.control.operation_wait": {"operations": []}},
-    {"name": "no_log", PROJECTS: {}, "no_log": True},
-]
-SHOWN = [
-    ("own", "GET /projects?limit=400 200"),
-    ("own", "GET /projects?limit=400&cursor=******** 200"),
-    ("own", "GET /projects?limit=400 401"),
-    ("own", "GET /projects/wispy-lake-12345678 200"),
-    ("own", "GET /projects/no-such-12345678 404"),
-    ("own", "GET /projects?limit=5&org_id=org-1&search=******** 404"),
-]
-ASYNC = {"name": "async", PROJECTS: {}, "async": 30, "poll": 1}
+LOOP = {PROJECTS: {"project_id": "{{ item }}"}, "loop": ["wispy-lake-12345678", "no-such-12345678"]}
+LIST = ["GET /projects?limit=400 200", "GET /projects?limit=400&cursor=******** 200"]
+TASKS: dict[str, tuple[dict[str, Any], list[str], str]] = {
+    "list": ({PROJECTS: {}}, LIST, "fork"),
+    "failed": ({PROJECTS: {"api_key": WRONG_KEY}}, ["GET /projects?limit=400 401"], "failed in a fork"),
+    "loop": (LOOP, ["GET /projects/wispy-lake-12345678 200", "GET /projects/no-such-12345678 404"], "fork"),
+    "query": (
+        {"clouddb.control.api_request": SEARCH},
+        ["GET /projects?limit=5&org_id=org-1&search=******** 404"],
+        "failed in a fork",
+    ),
+    "wait": ({"clouddb.control.operation_wait": {"operations": []}}, [], "fork"),
+    "no_log": ({PROJECTS: {}, "no_log": True}, [], "fork"),
+    "async": ({PROJECTS: {}, "async": 30, "poll": 1}, [], "The task has async."),
+}
+NOT_LOCAL = "The connection is not local."
 
 
-@pytest.mark.parametrize(
-    ("tasks", "shown", "is_here"),
-    [
-        pytest.param(ALL, SHOWN, True, id="fork"),
-        pytest.param([LIST], SHOWN[:2], False, id="elsewhere"),
-        pytest.param([ASYNC], [], True, marks=pytest.mark.soak, id="async"),
-        pytest.param([*ALL, ASYNC], SHOWN, False, marks=pytest.mark.soak, id="all elsewhere"),
-    ],
-)
-def test_each_request_of_a_task_is_shown(
-    playbook: Playbook,
-    sandbox: Sandbox,
-    elsewhere: dict[str, Any],
-    tasks: list[dict[str, Any]],
-    shown: list[tuple[str, str]],
-    is_here: bool,
-) -> None:
-    variables = {"ansible_async_dir": str(playbook.folder / "async"), **({} if is_here else elsewhere)}
-    ran = run(playbook, "-vvv", *tasks, vars=variables)
-    assert REQUEST.findall(ran.stdout) == shown, ran.stdout + ran.stderr
+def play(host: str, names: Iterable[str]) -> dict[str, Any]:
+    tasks = [{"name": f"{name} {host}", **TASKS[name][0]} for name in names]
+    return {"hosts": host, "gather_facts": False, "ignore_errors": True, "tasks": tasks}
+
+
+def test_each_request_of_a_task_is_shown(playbook: Playbook, sandbox: Sandbox, is_soak: bool) -> None:
+    playbook.hosts["other"] = {**playbook.hosts["own"], "ansible_connection": "other"}
+    playbook.hosts["own"]["ansible_async_dir"] = playbook.hosts["other"]["ansible_async_dir"] = str(playbook.folder)
+    hosts = {"own": [*TASKS], "other": [*TASKS]} if is_soak else {"own": [*TASKS][:-1], "other": ["list"]}
+    ran = playbook.run(yaml.safe_dump([play(host, names) for host, names in hosts.items()]), "-vvv")
+    output = ran.stdout + ran.stderr
+    shown = [(host, request) for host, names in hosts.items() for name in names for request in TASKS[name][1]]
+    assert (ran.status, REQUEST.findall(ran.stdout)) == (0, shown), output
+    ways = {f"{name} {host}": TASKS[name][2] if host == "own" else NOT_LOCAL for host in hosts for name in hosts[host]}
+    assert ran.ways() == ways, output
     assert "_clouddb" not in ran.stdout + str(ran.results)
-    assert [event for name, event, _result in ran.results if name == "async"] == ["ok"] * (ASYNC in tasks)
-    assert not {sandbox.api_key, WRONG_KEY} & set(re.findall(r"[\w-]{20,}", ran.stdout + ran.stderr))
+    assert not [result for result in ran.results if result[0].startswith("async") and result[1] != "ok"]
+    assert not {sandbox.api_key, WRONG_KEY} & set(re.findall(r"[\w-]{20,}", output))
 
 
-def test_why_a_task_does_not_run_in_a_fork_is_said_once_a_play(
-    playbook: Playbook, elsewhere: dict[str, Any], is_soak: bool
-) -> None:
+@pytest.mark.soak
+def test_why_a_task_does_not_run_in_a_fork_is_said_once_a_play(playbook: Playbook) -> None:
     python = {"environment": {"PYTHONWARNINGS": "ignore"}}
     tasks: list[dict[str, Any]] = [
-        {"name": "environment", "clouddb.control.operation_wait": {}, "loop": ["first", "second"], **python}
+        {"name": "environment", "clouddb.control.operation_wait": {}, "loop": ["first", "second"], **python},
+        {"name": "variable", PROJECTS: {}, "vars": {"clouddb_fork": False}},
+        {"name": "executable", PROJECTS: {}, "vars": {"ansible_shell_executable": "/bin/dash"}},
+        {"name": "connection", PROJECTS: {}, "vars": {"ansible_connection": "other"}},
     ]
-    reasons = ["Python reads a variable of environment when it starts."]
-    if is_soak:
-        tasks += [
-            {"name": "variable", PROJECTS: {}, "vars": {"clouddb_fork": False}},
-            {"name": "executable", PROJECTS: {}, "vars": {"ansible_shell_executable": "/bin/dash"}},
-            {"name": "connection", PROJECTS: {}, "vars": elsewhere},
-        ]
-        reasons.append("The shell is not /bin/sh.")
-    plays = 2 if is_soak else 1
-    ran = run(playbook, "-v", *tasks, plays=plays)
-    assert re.findall(f"^{REASON}(.*)$", ran.stdout, re.MULTILINE) == reasons * plays, ran.stdout + ran.stderr
+    each = {"hosts": "own", "gather_facts": False, "ignore_errors": True, "tasks": tasks}
+    ran = playbook.run(yaml.safe_dump([each] * 2), "-v")
+    reasons = ["Python reads a variable of environment when it starts.", "The shell is not /bin/sh."]
+    assert ran.status == 0
+    assert re.findall(f"^{REASON}(.*)$", ran.stdout, re.MULTILINE) == reasons * 2, ran.stdout + ran.stderr
 
 
 class Display:

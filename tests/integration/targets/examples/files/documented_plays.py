@@ -1,6 +1,6 @@
 # Copyright (c) clouddb.control contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Prints a playbook of the examples of modules, filters and READMEs: ``documented_plays.py CHECKOUT``."""
+"""Writes a playbook of the examples of modules, filters and READMEs, and the files that they need: ``documented_plays.py CHECKOUT FOLDER``."""
 
 from __future__ import annotations
 
@@ -16,6 +16,10 @@ import yaml
 REPLACED = {
     "https://control.example.com/api/v2": os.environ["CLOUDDB_BASE_URL"],
     "org-sparkling-star-12345678": "org-sandbox-12345678",
+}
+FILES = {
+    "hosts.ini": "[web]\nweb1 ansible_connection=local\n[myapp:children]\nweb\n",
+    "my-report.html.j2": "{{ page | to_json }}",
 }
 
 
@@ -35,7 +39,7 @@ def plays_of(texts: list[str]) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    checkout = Path(sys.argv[1])
+    checkout, folder = map(Path, sys.argv[1:])
     # The examples of internal modules show the role that uses them, without its variables.
     modules = [path for path in checkout.glob("plugins/modules/*.py") if "Internal: " not in path.read_text("utf-8")]
     plugins = [*modules, *checkout.glob("plugins/filter/*.py")]
@@ -44,7 +48,9 @@ def main() -> None:
         (path, r"^```yaml\n(.*?)^```") for path in [checkout / "README.md", *sorted(checkout.glob("roles/*/README.md"))]
     ]
     texts = [re.findall(block, path.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE) for path, block in blocks]
-    print(yaml.safe_dump([play for found in texts for play in plays_of(found)], sort_keys=False))
+    plays = yaml.safe_dump([play for found in texts for play in plays_of(found)], sort_keys=False)
+    for name, text in {"documented.yml": plays, **FILES}.items():
+        (folder / name).write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
