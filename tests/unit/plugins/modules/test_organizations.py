@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import importlib
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +15,10 @@ from ansible_collections.clouddb.control.plugins.module_utils._http.connection i
 from ansible_collections.clouddb.control.plugins.modules import api_key_info, api_key_policy
 from ansible_collections.clouddb.control.tests.unit.support.api_key_task import ids
 from ansible_collections.clouddb.control.tests.unit.support.api_key_task import task as api_key_task
+from ansible_collections.clouddb.control.tests.unit.support.each_module import module_named
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
 from ansible_collections.clouddb.control.tests.unit.support.module_main import defaults_of, run_main
-from ansible_collections.clouddb.control.tests.unit.support.resource_task import MODULES, SHOP, writes
+from ansible_collections.clouddb.control.tests.unit.support.resource_task import SHOP, writes
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 from clouddb_sandbox.response_models import ORGANIZATION_ID as ORG
 from clouddb_sandbox.response_models import USER_NAME
@@ -57,7 +57,7 @@ def limited_key(client: Client) -> str:
 
 def result(module: str, sandbox: Sandbox, key: str | None = None, **options: Any) -> dict[str, Any]:
     connected = {"base_url": sandbox.base_url, "api_key": key or sandbox.api_key, **options}
-    return run_main(importlib.import_module(MODULES + module), connected).result
+    return run_main(module_named(module), connected).result
 
 
 @pytest.mark.parametrize("module, options", BY_NAME)
