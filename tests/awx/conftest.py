@@ -4,24 +4,15 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
-CHECKOUT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [
-    str(Path(__file__).parent),
-    str(CHECKOUT / "tests" / "unit" / "support"),
-    str(CHECKOUT / "tests" / "tools"),
-]
-
-from awx_api import Awx  # noqa: E402
-from installation import download_collections, install_collection  # noqa: E402
-from jobs import Controller  # noqa: E402
-from sandbox import Sandbox, running_sandbox  # noqa: E402
-from scripted_service import scripted_service  # noqa: E402
+from awx_api import Awx
+from installation import download_collections, install_collection
+from jobs import Controller
+from sandbox import Sandbox, running_sandbox
+from scripted_service import scripted_service
 
 
 def awx_collection() -> Path:

@@ -10,7 +10,7 @@ from typing import Any
 import jq
 import pytest
 import yaml
-from conftest import CHECKOUT
+from workspace import CHECKOUT
 
 QUERIES: dict[str, dict[str, str]] = yaml.safe_load(
     (CHECKOUT / "extensions" / "audit" / "event_query.yml").read_text(encoding="utf-8")

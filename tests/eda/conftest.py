@@ -16,12 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sandbox import API_KEY, Sandbox, running_sandbox
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(CHECKOUT / "tests" / "unit" / "support"))
-
-from sandbox import API_KEY, Sandbox, running_sandbox  # noqa: E402
-
 PROJECT = "wispy-lake-12345678"
 EVENT = re.compile(r"EVENT (\S+) (\S+) (\S+)")
 

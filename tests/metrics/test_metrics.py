@@ -7,7 +7,6 @@ from __future__ import annotations
 import itertools
 import json
 import re
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta, timezone
@@ -16,13 +15,10 @@ from typing import Any
 
 import pytest
 import yaml
+from account_report import run_program, run_role
+from sandbox import running_sandbox
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests" / "unit" / "support"))
-
-from account_report import run_program, run_role  # noqa: E402
-from sandbox import running_sandbox  # noqa: E402
-
 RULES = ROOT / "extensions" / "prometheus" / "clouddb.rules.yml"
 [GROUP] = yaml.safe_load(RULES.read_text(encoding="utf-8"))["groups"]
 DESCRIPTIONS = {rule["alert"]: rule["annotations"]["description"] for rule in GROUP["rules"]}

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -14,13 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-CHECKOUT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(Path(__file__).parent), str(CHECKOUT / "tests" / "unit" / "support")]
-
-from account import Account, running_account  # noqa: E402
-from cells import all_cells, key  # noqa: E402
-from scenarios import SCENARIOS, Scenario  # noqa: E402
+from account import Account, running_account
+from cells import all_cells, key
+from scenarios import SCENARIOS, Scenario
 
 STEPS = pytest.StashKey[dict[str, list[dict[str, Any]]]]()
 FAST = 10
