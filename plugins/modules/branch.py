@@ -32,7 +32,8 @@ options:
   name_pattern:
     description:
       - Pattern of the names of the branches to delete, such as V(pr-*), with V(*), V(?) or V([]) as in a shell. Instead of O(name), with O(state=absent).
-      - The default branch, protected branches and branches that others were created from are never deleted.
+      - The default branch, the root branch that the project was created with, protected branches and branches that others were created from are
+        never deleted.
       - Branches that were created from another one that matches are deleted before it. Each branch is looked at again immediately before it is
         deleted. It stays if it was renamed, protected or made the default branch meanwhile, and the task warns.
       - If a branch cannot be deleted, the task goes on with the others, and fails at the end. RV(failure) has the branches that are left in

@@ -18,7 +18,7 @@ from .._http.client import Client
 from .._http.errors import RequestFailed
 from .._lists import list_resources, there_is_no
 from .._operations.operations import MAX_NAMED, time_of_creation
-from .._timestamps import BEGINNING, parse_timestamp
+from .._timestamps import BEGINNING, parse_timestamp, timestamp_of
 from .._untrusted import displayable
 from .goal import Find, Goal, Refusal, ResourceRequest
 from .kinds import SCHEMA_ONLY
@@ -81,6 +81,8 @@ def _refusal_to_delete(present: Branches, found: Resource | None) -> Refusal | N
     if found is None:
         return None
     reason, remedy = reason_to_keep(found), ""
+    if not reason and found.get("id") == root_of(present()):
+        reason = "it is the root branch, which a project keeps until a snapshot is restored in its place."
     if not reason and (children := _children(present, found)):
         reason = f"other branches were created from it. Delete these first: {', '.join(children)}."
         remedy = "deletes them"
@@ -237,6 +239,19 @@ def reason_to_keep(branch: Mapping[str, Any]) -> str:
     if branch.get("protected"):
         return "it is protected. Set protected: false first."
     return ""
+
+
+def root_of(branches: Sequence[Mapping[str, Any]]) -> Any:
+    """The id of the branch that their project was created with; None if a snapshot was restored in its place.
+
+    Branches without a parent that were created later can be deleted.
+    """
+    dated = [branch for branch in branches if timestamp_of(branch, "created_at")]
+    first = min(dated, key=time_of_creation, default=Resource())
+    is_later = first.get("parent_id") or first.get("restored_from") or first.get("init_source") == SCHEMA_ONLY
+    restored = [each for each in branches if each.get("restored_as") == first.get("id")]
+    is_replaced = any(each.get("restore_status") != "restored" for each in restored)
+    return None if is_later or is_replaced else first.get("id")
 
 
 def _present(client: Client, find: Find) -> Branches:

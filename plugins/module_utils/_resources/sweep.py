@@ -22,7 +22,7 @@ from .._untrusted import displayable
 from .engine import Engine
 from .goal import Find, deletion
 from .kinds import BRANCH, list_of
-from .refusals import reason_to_keep
+from .refusals import reason_to_keep, root_of
 from .state import DELETING, Resource, changed_fields, own_state
 
 DEFAULT_AGE = "7d"
@@ -137,7 +137,12 @@ def _due(rules: Rules, listed: Sequence[Resource], limit: int) -> tuple[list[Res
     for branch in listed:
         children.setdefault(_parent_of(branch), set()).add(branch["id"])
     newest_first = sorted(listed, key=time_of_creation, reverse=True)
-    left = [branch for branch in newest_first if own_state(branch) != DELETING and rules.select(branch)]
+    root_id = root_of(listed)
+    left = [
+        branch
+        for branch in newest_first
+        if branch["id"] != root_id and own_state(branch) != DELETING and rules.select(branch)
+    ]
     due: list[Resource] = []
     gone: set[str] = set()
     while ready := [branch for branch in left if children.get(branch["id"], set()) <= gone]:

@@ -278,7 +278,7 @@ def test_schema_only_branch_is_a_root_branch(service):
 
 
 def test_set_as_default(service):
-    """The previous default branch can be deleted then, unless it has children."""
+    """The previous one is deleted neither before nor afterward, if the project was created with it."""
     create(service, "dev", init_source="schema-only")
     path = f"{BRANCHES}/{get(service, 'dev')['id']}"
     response = service.ok("POST", f"{path}/set_as_default")
@@ -287,4 +287,7 @@ def test_set_as_default(service):
     assert service.create_finished_branch(branch={"name": "child"})
     assert get(service, "child")["parent_id"] == get(service, "dev")["id"]
     assert service.request("DELETE", path).status_code == 422
-    assert service.request("DELETE", f"{BRANCHES}/{get(service, 'main')['id']}").status_code == 200
+    assert (
+        service.request("DELETE", f"{BRANCHES}/{get(service, 'main')['id']}").json()["message"]
+        == "cannot delete the root branch"
+    )

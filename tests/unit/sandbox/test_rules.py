@@ -175,10 +175,10 @@ REFUSALS: list[tuple[Any, ...]] = [
     ),
     ("compute_sizes", 422, "POST projects", TOO_SMALL, "must not exceed"),
     ("compute_sizes", 422, "PATCH $project", TOO_SMALL, "must not exceed"),
-    ("", 409, "POST $computes", {"endpoint": {"branch_id": "$dev_id", "type": "read_write"}}),
+    ("computes_of_a_branch", 409, "POST $computes", {"endpoint": {"branch_id": "$dev_id", "type": "read_write"}}),
     ("", 404, "POST $computes", {"endpoint": {"branch_id": "none", "type": "read_write"}}),
     (
-        "",
+        "computes_of_a_branch",
         422,
         "POST $computes",
         {"endpoint": {"branch_id": "$bare_id", "type": "read_write", "region_id": "x"}},
@@ -248,8 +248,8 @@ REFUSALS: list[tuple[Any, ...]] = [
     ("", 404, "POST $bare/restore", {"source_branch_id": "none"}),
     ("", 409, "POST $branches", {"branch": {"name": "main"}}),
     ("", 409, "PATCH $bare", {"branch": {"name": "main"}}),
-    ("", 422, "DELETE $main", None, "default branch"),
-    ("", 422, "DELETE $dev", None, "$child_id"),
+    ("deletions_of_branches", 422, "DELETE $main", None, "default branch"),
+    ("deletions_of_branches", 422, "DELETE $dev", None, "$child_id"),
     ("locked", 423, "PATCH $busy", {"branch": {"name": "x"}}, LOCKED),
     ("locked", 423, "DELETE $busy", None, LOCKED),
     ("locked", 423, "POST $busy/databases", {"database": {"name": "x", "owner_name": "app"}}, LOCKED),
@@ -275,7 +275,13 @@ REFUSALS: list[tuple[Any, ...]] = [
     ("snapshots_of_root_branches", 422, "PUT $dev/backup_schedule", SCHEDULE, "not a root branch"),
     ("snapshots_of_root_branches", 422, "POST $main/snapshot?timestamp=2020-01-01T00:00:00Z", None, "history"),
     ("snapshots_of_root_branches", 422, "POST $main/snapshot?expires_at=2020-01-01T00:00:00Z", None, "in the future"),
-    ("", 422, "POST $main/snapshot?timestamp=2020-01-01T00:00:00Z&lsn=0/1", None, "mutually exclusive"),
+    (
+        "times_of_a_snapshot",
+        422,
+        "POST $main/snapshot?timestamp=2020-01-01T00:00:00Z&lsn=0/1",
+        None,
+        "mutually exclusive",
+    ),
     *(("backup_schedules", 400, "PUT $main/backup_schedule", {"schedule": [each]}, "body.") for each in SCHEDULES),
     (
         "backup_schedules",
@@ -285,8 +291,8 @@ REFUSALS: list[tuple[Any, ...]] = [
         "must specify the hour",
     ),
     ("changes_of_a_snapshot", 422, "PATCH $snapshot", {"snapshot": {"expires_at": "$yesterday"}}, "in the future"),
-    ("", 422, "POST $main/finalize_restore", None, "to replace another"),
-    ("", 422, "POST $dev/finalize_restore", None, "to replace another"),
+    ("finalized_restores", 422, "POST $main/finalize_restore", None, "to replace another"),
+    ("finalized_restores", 422, "POST $dev/finalize_restore", None, "to replace another"),
     *(("", 400, "PUT /_sandbox/clock", {"speed": speed}, "speed") for speed in (-1, "fast")),
     *(("", 400, "PUT /_sandbox/clock", {"advance": seconds}, "advance") for seconds in (-1, 1e12)),
     ("", 400, "PUT /_sandbox/clock", {"now": 1}, "now"),
@@ -911,6 +917,7 @@ def test_restore_of_a_snapshot(service, default):
     assert service.ok("GET", f"{default}/backup_schedule") == {"schedule": []}
     restore_snapshot(service, snapshot, finalize_restore=True, target_branch_id=new["id"])
     assert service.names() == ["main (old)", "main (old 2)", "main"]
+    assert service.ok("DELETE", default)["branch"]["id"] == old["id"]
 
 
 def test_restore_of_a_snapshot_in_steps(service, default):

@@ -210,15 +210,30 @@ def update(tx: Transaction, branch: Branch, changes: BranchChanges) -> Branch:
 
 
 def require_deletable(tx: Transaction, branch: Branch) -> None:
-    """Raise a 422 error if the branch is protected, is the default branch or has children."""
+    """Raise a 422 error if the branch is protected, is the default branch or that of the project's creation, or has children."""
     if branch.protected:
         raise HTTPException(422, f"cannot delete branch {branch.id}: it is protected")
     if branch.default:
         raise HTTPException(422, f"cannot delete branch {branch.id}: it is the project's default branch")
+    if is_root_of_project(tx, branch):
+        raise HTTPException(422, "cannot delete the root branch")
     if children := children_of(tx, branch):
         raise HTTPException(
             422, f"cannot delete branch {branch.id}: it has children; delete {', '.join(children)} first"
         )
+
+
+def is_root_of_project(tx: Transaction, branch: Branch) -> bool:
+    """Whether the project was created with this branch, and no snapshot was restored in its place."""
+    oldest = tx.db.execute(
+        "SELECT id FROM branches WHERE project_id = ? ORDER BY created_at, seq LIMIT 1", (branch.project_id,)
+    ).fetchone()
+    is_replaced = tx.db.execute(
+        "SELECT 1 FROM branches WHERE project_id = ? AND restored_as = ? AND restore_status = 'finalized'",
+        (branch.project_id, branch.id),
+    ).fetchone()
+    is_of_creation = branch.init_source == "parent-data" and not branch.parent_id and not branch.restored_from
+    return oldest["id"] == branch.id and is_of_creation and not is_replaced
 
 
 def children_of(tx: Transaction, branch: Branch) -> list[str]:

@@ -137,6 +137,11 @@ RULES = (
         "Without `role_name`, the role of a new project is `DATABASE_owner`",
         "document, `ProjectCreateRequest`: `role_name`",
     ),
+    Rule(
+        "computes_of_a_branch",
+        "A branch has at most one read-write compute, in the region of its project",
+        "document, `POST /projects/{project_id}/endpoints`; `EndpointCreateRequest`: `region_id`",
+    ),
     Rule("suspend_timeout", "-1, 0, or 60 to 604,800 seconds", "document, `SuspendTimeoutSeconds`"),
     Rule(
         "protected_role_names",
@@ -158,6 +163,12 @@ RULES = (
         "owner_of_a_database",
         "A role that owns a database is not deleted. The message names its databases",
         f"{DOCS}/manage/roles#delete-a-role",
+    ),
+    Rule(
+        "deletions_of_branches",
+        "The default branch and a branch with children are not deleted, nor is the root branch of a project, unless a snapshot was"
+        " restored in its place. Other branches without a parent are",
+        f"document, `DELETE …/branches/{{branch_id}}`; {DOCS}/manage/branches#root-branch; {DOCS}/ai/ai-database-versioning",
     ),
     Rule(
         "protected_branches",
@@ -250,6 +261,11 @@ RULES = (
         f"{DOCS}/reference/api, Create snapshot: its example",
     ),
     Rule(
+        "times_of_a_snapshot",
+        "A timestamp and an LSN are mutually exclusive",
+        f"{DOCS}/guides/backup-restore, Create snapshots manually; document, `POST …/branches/{{branch_id}}/snapshot`: `lsn`",
+    ),
+    Rule(
         "changes_of_a_snapshot",
         "The name and the expiration of a snapshot can be changed; null removes the expiration",
         f"{DOCS}/reference/api, Update snapshot; document, `SnapshotUpdateRequest`, without the expiration",
@@ -259,6 +275,11 @@ RULES = (
         "A snapshot is restored to a new root branch. When that is finalized, it gets the name, computes, protection and schedule of its"
         " target, which is renamed to `NAME (old)` and keeps its id, its children and its snapshots",
         f"document, `POST …/snapshots/{{snapshot_id}}/restore`, `POST …/finalize_restore`; {DOCS}/guides/backup-restore",
+    ),
+    Rule(
+        "finalized_restores",
+        "Only a branch that was restored from a snapshot without being finalized is finalized",
+        "document, `POST …/branches/{branch_id}/finalize_restore`",
     ),
     Rule(
         "history_after_a_snapshot",

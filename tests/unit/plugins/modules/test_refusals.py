@@ -95,6 +95,7 @@ FORESEEN: dict[str, Row] = {
     "branch {} cannot be recovered before its parent {}": Row(
         [DEV, KID, {**KID, "state": "absent"}, DELETED], {**KID, "state": "recovered"}, "refused", "recovers it"
     ),
+    "cannot delete the root branch": Row([{**DEV, "default": True}], {**DELETED, "name": "main"}, "refused"),
     "branch {} cannot have {}: it is not a root branch": Row([DEV], SCHEDULED, "backup_schedule"),
     "project {} cannot be deleted: it has a protected branch": Row([PROTECTED], NO_SHOP, "refused", "does so"),
 }

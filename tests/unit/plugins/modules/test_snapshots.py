@@ -119,6 +119,9 @@ def test_a_snapshot_takes_the_place_of_a_branch(sandbox: Sandbox, client: Client
     sent = sandbox.sent()
     posted = next(index for index, line in enumerate(sent) if line.endswith("/restore"))
     assert f"GET {PROJECT}/branches" not in sent[posted:]
+    sandbox.advance(60)
+    old = {"module": "branch", "name": "main (old)", "state": "absent"}
+    assert [task(client, check_mode=check_mode, **old)["changed"] for check_mode in (True, False)] == [True, True]
 
 
 @pytest.mark.parametrize("wait", [True, False])

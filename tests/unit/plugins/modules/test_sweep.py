@@ -112,6 +112,14 @@ def test_the_default_branch_stays_even_if_it_has_no_children(sandbox: Sandbox, c
     assert (writes(sandbox), listed(sandbox)) == ([], ["main"])
 
 
+def test_the_root_branch_stays_even_if_another_is_the_default(sandbox: Sandbox, client: Client) -> None:
+    task(client, "branch", name="copy", schema_only=True, default=True)
+    task(client, "branch", name="other", schema_only=True)
+    sandbox.advance(10 * 86400)
+    assert names(task(client, **{**ALL_OLD, "name_pattern": "*"})) == ["other"]
+    assert listed(sandbox) == ["main", "copy"]
+
+
 @pytest.mark.parametrize("created_at", ["0001-01-01T00:00:00Z", "1970-01-01T00:00:00Z", None])
 def test_a_branch_whose_age_is_not_known_stays(sandbox: Sandbox, client: Client, ids: Ids, created_at: Any) -> None:
     branch = {"id": ids["pr-1"], "name": "pr-1", "created_at": created_at}
@@ -121,7 +129,7 @@ def test_a_branch_whose_age_is_not_known_stays(sandbox: Sandbox, client: Client,
 
 UNDATED = [
     {"project": {"id": SHOP}},
-    {"branches": [{"id": "br-1", "name": "pr-1", "created_at": "2026-11-01T08:00:00Z"}]},
+    {"branches": [{"id": "br-1", "parent_id": "br-0", "name": "pr-1", "created_at": "2026-11-01T08:00:00Z"}]},
     {"endpoints": []},
 ]
 
