@@ -64,8 +64,7 @@ SETTLING_SECONDS = 30.0
 
 class Engine:
     """The way of a task to one goal. In check mode only GET requests are sent: waits are imagined, and the request that would be
-    sent ends the task. A resource that would be created has the id null. C(further) are the goals that follow this one: nothing
-    is created if the service certainly refuses what they do with it.
+    sent ends the task. A resource that would be created has the id null. C(further) are the goals that follow this one.
     """
 
     def __init__(
@@ -241,11 +240,8 @@ class Engine:
         """Send the request of this step about the resource; what the response shows, if no other observation is needed."""
         goal, task = self._goal, self._task
         task.request = request = goal.request(step, found)
-        for each in self._further if step == CREATE else ():
-            planned = self._planned(request, found)
-            refusal = self._refusal(each, each.request(each.first_step, planned), planned)
-            if refusal and not refusal.remedy:
-                raise refusal.error
+        if step == CREATE:
+            self._require_further_steps(self._planned(request, found))
         task.before = task.known = found
         task.error = None
         try:
@@ -275,6 +271,13 @@ class Engine:
         # A response that does not show the resource, or not enough of it, is followed by an observation.
         is_shown = shown and (goal.find is None or goal.find.match.keys() <= shown.keys())
         return Observation(UNFINISHED, shown, operations) if is_shown else None
+
+    def _require_further_steps(self, planned: Resource) -> None:
+        """Raise the error of what the service would certainly refuse after the creation, which would stay."""
+        for goal in self._further:
+            refusal = self._refusal(goal, goal.request(goal.first_step, planned), planned)
+            if refusal and not refusal.remedy:
+                raise refusal.error
 
     def _response(self, request: ResourceRequest, segments: Sequence[str]) -> Response:
         client, task = self._waiting.bounded_client(), self._task
