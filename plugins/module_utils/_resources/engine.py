@@ -240,8 +240,7 @@ class Engine:
         """Send the request of this step about the resource; what the response shows, if no other observation is needed."""
         goal, task = self._goal, self._task
         task.request = request = goal.request(step, found)
-        if step == CREATE:
-            self._require_further_steps(self._planned(request, found))
+        self._require_further_steps(self._planned(request, found))
         task.before = task.known = found
         task.error = None
         try:
@@ -273,10 +272,9 @@ class Engine:
         return Observation(UNFINISHED, shown, operations) if is_shown else None
 
     def _require_further_steps(self, planned: Resource) -> None:
-        """Raise the error of what the service would certainly refuse after the creation, which would stay."""
+        """Raise the error of what the service would refuse after the request, so that nothing is done by halves."""
         for goal in self._further:
-            refusal = self._refusal(goal, goal.request(goal.first_step, planned), planned)
-            if refusal and not refusal.remedy:
+            if refusal := self._refusal(goal, goal.request(goal.first_step, planned), planned):
                 raise refusal.error
 
     def _response(self, request: ResourceRequest, segments: Sequence[str]) -> Response:

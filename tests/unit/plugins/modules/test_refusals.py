@@ -18,6 +18,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._errors import Clo
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._http.errors import StatusError
 from ansible_collections.clouddb.control.plugins.module_utils._http.failures import AFTER_LIMITS
+from ansible_collections.clouddb.control.plugins.module_utils._resources.refusals import root_of
 from ansible_collections.clouddb.control.tests.unit.support.resource_task import SHOP, failing, task, writes
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 from clouddb_sandbox.limits import COUNTED
@@ -238,3 +239,22 @@ def test_each_published_code_has_advice() -> None:
     codes = {f"{kind.upper().replace(' ', '_')}_LIMIT_EXCEEDED" for kind, _counted in COUNTED.values()}
     published = {"BRANCHES_PROTECTED_LIMIT_EXCEEDED", "ACTIVE_ENDPOINTS_LIMIT_EXCEEDED"}
     assert AFTER_LIMITS.keys() == codes | published
+
+
+@pytest.mark.parametrize(
+    "fields, is_root",
+    [
+        ({}, True),
+        ({"created_at": "2026-11-03T00:00:00Z"}, False),
+        ({"created_at": None}, False),
+        ({"parent_id": "br-0"}, False),
+        ({"restored_from": "snap-1"}, False),
+        ({"init_source": "schema-only"}, False),
+    ],
+    ids=str,
+)
+def test_the_root_branch_is_the_oldest_one_that_was_made_of_nothing(fields: dict[str, Any], is_root: bool) -> None:
+    """As in https://neon.com/docs/manage/branches#root-branch"""
+    first = {"id": "br-1", "created_at": "2026-11-01T00:00:00Z", "init_source": "parent-data", **fields}
+    second = {"id": "br-2", "parent_id": "br-1", "created_at": "2026-11-02T00:00:00Z"}
+    assert (root_of([second, first]), root_of([])) == ("br-1" if is_root else None, None)

@@ -151,9 +151,12 @@ def test_a_branch_restored_earlier_is_no_evidence(sandbox: Sandbox, client: Clie
 def test_a_new_branch_with_a_parent_gets_none(
     sandbox: Sandbox, client: Client, parent: str | None, check_mode: bool
 ) -> None:
-    """And nothing is created: the branch would stay without its schedule."""
-    failure = failing(client, check_mode=check_mode, **DEV, parent=parent, backup_schedule=SCHEDULE)
-    assert (failure, writes(sandbox)) == ({"kind": "invalid_option", "option": "backup_schedule"}, [])
+    """And nothing is created: the branch would stay without its schedule. Nor is one that is there changed."""
+    for written in ([], [f"POST {PROJECT}/branches"]):
+        failure = failing(client, check_mode=check_mode, **DEV, parent=parent, backup_schedule=SCHEDULE, protected=True)
+        assert (failure, writes(sandbox)) == ({"kind": "invalid_option", "option": "backup_schedule"}, written)
+        if not written:
+            task(client, **DEV)
 
 
 @pytest.mark.parametrize("check_mode", [True, False])
