@@ -127,8 +127,13 @@ def test_a_user_with_a_changed_name_is_an_error_at_once(sandbox: Sandbox, client
     assert (failure["kind"], clock.elapsed < 5) == ("no_match", True)
 
 
-@pytest.mark.parametrize("check_mode", [False, True])
-@pytest.mark.parametrize("value", [{}, [], {"a": {}}, {"a": []}, [{}]])
+@pytest.mark.parametrize(
+    "value, check_mode",
+    [
+        *product(({}, [], {"a": {}}, {"a": []}, [{}]), (False, True)),
+        *((each, False) for each in (None, " ", [None], {"a": ""})),
+    ],
+)
 def test_what_is_empty_selects_nothing(sandbox: Sandbox, client: Client, value: Any, check_mode: bool) -> None:
     find = {"list": "projects", "match": {"settings": value}}
     with pytest.raises(ClouddbError) as error:
