@@ -232,7 +232,7 @@ def is_root_of_project(tx: Transaction, branch: Branch) -> bool:
         "SELECT 1 FROM branches WHERE project_id = ? AND restored_as = ? AND restore_status = 'finalized'",
         (branch.project_id, branch.id),
     ).fetchone()
-    is_of_creation = branch.init_source == "parent-data" and not branch.parent_id and not branch.restored_from
+    is_of_creation = branch.init_source == "parent-data" and not branch.restored_from
     return oldest["id"] == branch.id and is_of_creation and not is_replaced
 
 
