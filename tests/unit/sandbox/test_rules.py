@@ -923,11 +923,11 @@ def test_restore_of_a_snapshot(service, default):
 def test_deletions_of_branches(service, default):
     """Of those without a parent, only the one that the project was created with stays, until a snapshot takes its place."""
     copy = service.create_finished_branch(branch={"name": "copy", "init_source": "schema-only"}, endpoints=[])
-    other = service.create_finished_branch(branch={"name": "other", "init_source": "schema-only"}, endpoints=[])
     body = {"source_branch_id": default.rsplit("/", 1)[1], "source_lsn": "0/1", "preserve_under_name": "backup"}
     service.finished("POST", f"{default}/restore", json=body)
     snapshot = take(service, default)
     preview = restore_snapshot(service, snapshot, name="preview")["branch"]["id"]
+    other = service.create_finished_branch(branch={"name": "other", "init_source": "schema-only"}, endpoints=[])
     service.ok("POST", f"{other}/set_as_default")
     assert service.request("DELETE", default).json()["message"] == "cannot delete the root branch"
     service.finished("DELETE", f"{BRANCHES}/{by_name(service)['backup']['id']}")
