@@ -240,7 +240,7 @@ class Engine:
         """Send the request of this step about the resource; what the response shows, if no other observation is needed."""
         goal, task = self._goal, self._task
         task.request = request = goal.request(step, found)
-        self._require_further_steps(self._planned(request, found))
+        self._require_further_steps(request, found)
         task.before = task.known = found
         task.error = None
         try:
@@ -271,9 +271,10 @@ class Engine:
         is_shown = shown and (goal.find is None or goal.find.match.keys() <= shown.keys())
         return Observation(UNFINISHED, shown, operations) if is_shown else None
 
-    def _require_further_steps(self, planned: Resource) -> None:
+    def _require_further_steps(self, request: ResourceRequest, found: Resource | None) -> None:
         """Raise the error of what the service would refuse after the request, so that nothing is done by halves."""
         for goal in self._further:
+            planned = self._planned(request, found)
             if refusal := self._refusal(goal, goal.request(goal.first_step, planned), planned):
                 raise refusal.error
 
