@@ -253,7 +253,7 @@ RULES = (
         "backup_schedules",
         "A backup schedule is daily, weekly or monthly, with an hour, and a day unless it is daily. Its snapshots are kept for 35 days,"
         " or less",
-        f"{DOCS}/guides/backup-restore, Set backup schedule",
+        f"{DOCS}/guides/backup-restore, Set backup schedule; the validator of kislerdm/terraform-provider-neon",
     ),
     Rule(
         "operations_of_a_snapshot",
