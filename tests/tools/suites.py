@@ -22,6 +22,7 @@ import time
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from importlib import resources
 from pathlib import Path
 from types import SimpleNamespace
 from typing import NamedTuple, TextIO
@@ -116,12 +117,13 @@ def fill_cache() -> None:
 
     It would download get_pip.py, and of two runs that begin at the same time, one would fail to create its SSH keys.
     """
-    from ansible_test._internal.python_requirements import get_venv_packages
-
     folder = Path.home() / ".ansible" / "test"
-    version = get_venv_packages(SimpleNamespace(version=PYTHON))["pip"]
-    get_pip = folder / "cache" / f"get_pip_{version.replace('.', '_')}.py"
     with _cache_lock:
+        # Two threads that import parts of this package at the same time would get unfinished ones of each other.
+        from ansible_test._internal.python_requirements import get_venv_packages
+
+        version = get_venv_packages(SimpleNamespace(version=PYTHON))["pip"]
+        get_pip = folder / "cache" / f"get_pip_{version.replace('.', '_')}.py"
         get_pip.parent.mkdir(parents=True, exist_ok=True)
         if not get_pip.exists():
             shutil.copy(Path(__file__).with_name("get_pip.py"), get_pip)
@@ -187,9 +189,8 @@ def sanity(run: SuiteRun, arguments: list[str]) -> int:
 
 def pylint_options(run: SuiteRun, *options: str) -> list[list[str]]:
     """The options to run pylint; none if ansible-test would get a part of it from GitHub, as ansible-core 2.22.0rc1 does."""
-    from ansible_test._internal.util import ANSIBLE_TEST_DATA_ROOT
-
-    if " @ https:" in Path(ANSIBLE_TEST_DATA_ROOT, "requirements", "sanity.pylint.txt").read_text(encoding="utf-8"):
+    requirements = resources.files("ansible_test") / "_data" / "requirements" / "sanity.pylint.txt"
+    if " @ https:" in requirements.read_text(encoding="utf-8"):
         run.not_applicable.append("pylint")
         return []
     return [["--test", "pylint", *options]]
