@@ -436,7 +436,10 @@ def failure(sandbox: Sandbox, log_start: int, message: str) -> Refused:
         log.seek(log_start)
         lines = log.read().decode(errors="replace").splitlines()
     reason = next((number for number, line in enumerate(lines) if line.startswith(CANNOT_START)), None)
-    return Refused("\n".join([message, *lines[-MAX_LOG_LINES:]] if reason is None else lines[reason:]))
+    if reason is None:
+        return Refused("\n".join([message, *lines[-MAX_LOG_LINES:]]))
+    # The server names its own option.
+    return Refused(re.sub(r"Check --(\w+)\.", r"Check sandbox_\1.", "\n".join(lines[reason:])))
 
 
 def stop(sandbox: Sandbox) -> None:

@@ -137,7 +137,6 @@ class TestStates:
     def test_start_that_fails_after_the_stop_is_a_change(self, run, free_port, sandbox):
         start(run)
         outcome = run(port=free_port, speed=-1)
-        assert "Check sandbox_speed." in outcome["problem"]
         assert outcome["changed"] is True
         assert sandbox.pid() is None
         assert run(port=free_port, speed=-1)["changed"] is False
@@ -341,6 +340,13 @@ class TestInstallation:
         monkeypatch.setattr(background, "run", fail)
         for changed in (True, False):
             assert run(virtualenv=f"{wanted['dir']}/venv") == {"changed": changed, "problem": "no network"}
+
+
+def test_option_of_the_server_is_named_as_the_variable_of_the_role(sandbox: background.Sandbox) -> None:
+    sandbox.path.mkdir()
+    sandbox.log.write_text("INFO Started.\nThe sandbox cannot start. The speed -1.0 is too small. Check --speed.\n")
+    refused = background.failure(sandbox, 0, "The sandbox ended.")
+    assert str(refused) == "The sandbox cannot start. The speed -1.0 is too small. Check sandbox_speed."
 
 
 def test_program_that_fails_is_named() -> None:

@@ -15,6 +15,7 @@ import requests
 from hypothesis import assume, given, settings
 
 from clouddb_sandbox.app import ROUTES, openapi_document
+from clouddb_sandbox.request_models import MAX_INTEGER
 
 PROJECT = "wispy-lake-12345678"
 OPERATIONS = [(method, route.path) for route in ROUTES for method in sorted(route.methods)]
@@ -62,8 +63,10 @@ def test_responses_conform_to_the_document(served, method, path):
         assume(case.path_parameters.get("key_id") != 1)  # the key that the test uses
         response = case.call(base_url=served.host_url, session=session)
         assert response.status_code != 401
-        # The document does not say which cursors and timelines are valid, nor when valid data gets 422.
+        # The document does not say which cursors and timelines are valid, nor when valid data gets 422. It has no rules of validators,
+        # which the published one does not have either, and a number near its greatest is not exact.
         is_undocumented = "cursor" in case.query or operation.path.endswith("/operation_plans")
+        is_undocumented |= any(text in response.text for text in ("Value error", str(MAX_INTEGER)))
         excluded = [positive_data_acceptance] if is_undocumented or response.status_code == 422 else []
         case.validate_response(response, excluded_checks=excluded)
 
@@ -74,8 +77,8 @@ def test_document_has_the_security_scheme_and_no_validation_errors():
     document = openapi_document()
     assert document["components"]["securitySchemes"] == {"bearer": {"type": "http", "scheme": "bearer"}}
     assert document["security"] == [{"bearer": []}]
-    assert "401" in {
-        status for item in document["paths"].values() for call in item.values() for status in call["responses"]
-    }
+    for call in (call for item in document["paths"].values() for call in item.values()):
+        can_be_invalid = "requestBody" in call or any(each["in"] == "query" for each in call.get("parameters", []))
+        assert {"401", *(["400"] if can_be_invalid else [])} <= set(call["responses"])
     assert "HTTPValidationError" not in json.dumps(document)
     assert not [name for name in document["components"]["schemas"] if "ValidationError" in name]

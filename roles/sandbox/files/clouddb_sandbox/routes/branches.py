@@ -130,7 +130,7 @@ def set_default_branch(sandbox: SandboxDependency, project_id: str, branch_id: s
         return BranchOperationsResponse(branch=branch, operations=[])
 
 
-@router.delete("/{branch_id}", responses=deletion_responses(404, 422, 423), response_model_exclude_none=True)
+@router.delete("/{branch_id}", responses=deletion_responses(400, 404, 422, 423), response_model_exclude_none=True)
 def delete_branch(
     sandbox: SandboxDependency, project_id: str, branch_id: str, hard_delete: bool = False
 ) -> BranchOperationsResponse:
