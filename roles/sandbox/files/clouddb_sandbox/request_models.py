@@ -63,7 +63,8 @@ TimeOfDay = Annotated[str, Field(pattern=r"^([01]\d|2[0-3]):[0-5]\d$")]
 Quantity = Annotated[int, Field(ge=0, le=MAX_INTEGER)]
 
 
-Email = Annotated[str, Field(min_length=1, max_length=256, pattern=r"^[^@\s]+@[^@\s]+$")]
+# Not \s, which has other characters in other languages.
+Email = Annotated[str, Field(min_length=1, max_length=256, pattern=r"^[^@ \t\r\n]+@[^@ \t\r\n]+$")]
 MemberRole = Literal["admin", "member", "editor", "viewer", "collaborator"]
 
 
