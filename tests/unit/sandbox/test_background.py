@@ -137,6 +137,7 @@ class TestStates:
     def test_start_that_fails_after_the_stop_is_a_change(self, run, free_port, sandbox):
         start(run)
         outcome = run(port=free_port, speed=-1)
+        assert "Check sandbox_speed." in outcome["problem"]
         assert outcome["changed"] is True
         assert sandbox.pid() is None
         assert run(port=free_port, speed=-1)["changed"] is False

@@ -59,7 +59,7 @@ class RecordedFault(ResponseFault):
     """Responds as the service did once. The request is not processed."""
 
     kind: Literal["recorded"]
-    answer: Annotated[str, one_of(*ANSWERS)]
+    answer: Annotated[str, one_of(*ANSWERS), Field(json_schema_extra={"enum": [*ANSWERS]})]
 
 
 class RewriteFault(RequestFault):

@@ -57,14 +57,18 @@ def check_suspend_timeout(seconds: int) -> int:
     return seconds
 
 
-SuspendTimeout = Annotated[int, Field(ge=-1, le=604_800), AfterValidator(check_suspend_timeout)]
+SuspendTimeout = Annotated[
+    int,
+    Field(ge=-1, le=604_800, json_schema_extra={"not": {"minimum": 1, "maximum": 59}}),
+    AfterValidator(check_suspend_timeout),
+]
 Id = Annotated[str, Field(pattern=r"^[a-z0-9-]{1,60}$")]
 TimeOfDay = Annotated[str, Field(pattern=r"^([01]\d|2[0-3]):[0-5]\d$")]
 Quantity = Annotated[int, Field(ge=0, le=MAX_INTEGER)]
 
 
-# Not \s, which has other characters in other languages.
-Email = Annotated[str, Field(min_length=1, max_length=256, pattern=r"^[^@ \t\r\n]+@[^@ \t\r\n]+$")]
+# In JavaScript, whose patterns OpenAPI has, \s does not include U+0085, and here not U+FEFF.
+Email = Annotated[str, Field(min_length=1, max_length=256, pattern=r"^[^@\s\u0085\ufeff]+@[^@\s\u0085\ufeff]+$")]
 MemberRole = Literal["admin", "member", "editor", "viewer", "collaborator"]
 
 
@@ -285,6 +289,21 @@ class SnapshotRestoreRequest(RequestModel):
 
 
 class BackupScheduleItem(RequestModel):
+    model_config = ConfigDict(
+        json_schema_extra={
+            "required": ["frequency", "hour"],
+            "allOf": [{"properties": {"hour": {"type": "integer"}}}],
+            "anyOf": [
+                {"properties": {"frequency": {"const": "daily"}}},
+                {
+                    "required": ["day"],
+                    "properties": {"frequency": {"const": "weekly"}, "day": {"type": "integer", "maximum": 7}},
+                },
+                {"required": ["day"], "properties": {"frequency": {"const": "monthly"}, "day": {"type": "integer"}}},
+            ],
+        }
+    )
+
     frequency: Literal["daily", "weekly", "monthly"]
     hour: int | None = Field(default=None, ge=0, le=23)
     day: int | None = Field(default=None, ge=1, le=31)

@@ -42,19 +42,22 @@ def run_in_child(options: dict[str, Any], kill_at: int | None = None) -> list[st
     if not child:
         # None before the call of create_key().
         executed: int | None = None
+        # Several threads count their lines, and none goes on while the process is killed.
+        counting = threading.Lock()
 
         def trace(frame: FrameType, event: str, argument: object) -> Any:
             nonlocal executed
             if not frame.f_code.co_filename.startswith(PLUGINS):
                 return None
-            if executed is None and frame.f_code.co_name == "create_key":
-                executed = 0
-            if executed is not None and event == "line":
-                if kill_at in (None, executed):
-                    os.write(writing, f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}\n".encode())
-                if kill_at == executed:
-                    os.kill(os.getpid(), signal.SIGKILL)
-                executed += 1
+            with counting:
+                if executed is None and frame.f_code.co_name == "create_key":
+                    executed = 0
+                if executed is not None and event == "line":
+                    if kill_at in (None, executed):
+                        os.write(writing, f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}\n".encode())
+                    if kill_at == executed:
+                        os.kill(os.getpid(), signal.SIGKILL)
+                    executed += 1
             return trace
 
         # Requests are sent in threads of their own.
@@ -94,8 +97,7 @@ class KeyTask:
 
     def kill(self, index: int, **options: Any) -> list[int]:
         """Kill the task just before the line with this index; returns the ids of the keys."""
-        # Another thread may come to the line as well, before the process has ended.
-        line, *_others = run_in_child({**self.options, **options}, index)
+        [line] = run_in_child({**self.options, **options}, index)
         # The sandbox processes what the task has sent, although the client is gone.
         self.proxy.wait_until_idle()
         assert {mode_of(path) for path in self.folder.iterdir()} <= {0o600}, line
@@ -112,7 +114,11 @@ class KeyTask:
 
 @pytest.fixture
 def task(sandbox: Sandbox, proxy: FaultyProxy, tmp_path: Path) -> KeyTask:
-    return KeyTask(sandbox, proxy, tmp_path)
+    task = KeyTask(sandbox, proxy, tmp_path)
+    # What a process does once is done before it is forked, so that each child executes the same lines.
+    task.run()
+    task.clean()
+    return task
 
 
 def test_a_killed_creation_leaves_at_most_one_key_and_the_next_run_reports_it(task: KeyTask, is_soak: bool) -> None:
