@@ -292,14 +292,21 @@ class BackupScheduleItem(RequestModel):
     model_config = ConfigDict(
         json_schema_extra={
             "required": ["frequency", "hour"],
-            "allOf": [{"properties": {"hour": {"type": "integer"}}}],
-            "anyOf": [
-                {"properties": {"frequency": {"const": "daily"}}},
+            "allOf": [
+                {"properties": {"hour": {"type": "integer"}}},
                 {
-                    "required": ["day"],
-                    "properties": {"frequency": {"const": "weekly"}, "day": {"type": "integer", "maximum": 7}},
+                    "anyOf": [
+                        {"properties": {"frequency": {"const": "daily"}}},
+                        {
+                            "required": ["day"],
+                            "properties": {"frequency": {"const": "weekly"}, "day": {"type": "integer", "maximum": 7}},
+                        },
+                        {
+                            "required": ["day"],
+                            "properties": {"frequency": {"const": "monthly"}, "day": {"type": "integer"}},
+                        },
+                    ]
                 },
-                {"required": ["day"], "properties": {"frequency": {"const": "monthly"}, "day": {"type": "integer"}}},
             ],
         }
     )
