@@ -35,7 +35,7 @@ except ImportError:
         HTTPAdapter = Session = object
 
 # As the User-Agent header has it; a test compares it with galaxy.yml.
-COLLECTION_VERSION = "3.0.0"
+COLLECTION_VERSION = "3.1.0-dev0"
 MAX_CONNECTIONS = 32
 # The first of these is urllib3's own. An address that drops packets takes up to 7 seconds, not all of api_timeout: the host may have
 # another one, as where IPv6 does not work.
