@@ -3,8 +3,8 @@
 """No rotation locks a host out, in whatever order its steps run, skip or fail, and however many rotations run at once.
 
 Each run of the role is a set of variables, as Ansible has them, and each rule runs one step of one run with the variables
-that it has by then: Ansible's control flow can do no worse. What a run has planned and created stays, because the role begins
-another run before it inspects the hosts again.
+that it has by then: Ansible's control flow can do no worse. A run that has planned neither inspects nor plans again, because
+the role begins another run before it does.
 """
 
 from __future__ import annotations
@@ -41,8 +41,6 @@ class Run:
         self.name = f"run-{number}"
         self.hosts = sorted(of_hosts)
         self.plan: dict[str, Any] = {}
-        # By host, of the inspection by which the run was planned.
-        self.fingerprints: dict[str, str] = {}
         self.created: tuple[int, str] | None = None
         self.previous: dict[str, str | None] = {}
         # The hosts on which the deployment has ended with an error, and is not repeated.
@@ -144,20 +142,22 @@ class Rotations(RuleBasedStateMachine):
             self.begin(set(HOSTS))
             self.run_in_order(self.runs[-1], until, set(), 0)
 
+    def next_run(self, of_hosts: set[str]) -> Run:
+        self.started += 1
+        return Run(self.started, of_hosts)
+
     # The steps of a run
 
     @rule(of_hosts=st.just(set(HOSTS)) | st.sets(hosts, min_size=1))
     def begin(self, of_hosts: set[str]) -> None:
-        self.started += 1
-        self.runs = [*self.runs[-2:], Run(self.started, of_hosts)]
+        self.runs = [*self.runs[-2:], self.next_run(of_hosts)]
 
     @rule_of_a_run(steps=st.integers(1, 8), failing=st.sets(hosts, max_size=1), keep=st.integers(0, 4))
     def run_in_order(self, run: Run, steps: int, failing: set[str], keep: int) -> None:
         """The first steps of a run as the role has them, without the C(failing) host; of the next run if this one has planned."""
         if run.plan:
             place = self.runs.index(run)
-            self.started += 1
-            run = self.runs[place] = Run(self.started, {*run.hosts})
+            run = self.runs[place] = self.next_run({*run.hosts})
         online = [host for host in run.hosts if host not in failing]
         actions = [
             *(self.inspect, self.plan, self.create, self.deploy, self.confirm, self.commit),
@@ -172,14 +172,13 @@ class Rotations(RuleBasedStateMachine):
 
     @rule_of_a_run(host=hosts)
     def inspect(self, run: Run, host: str) -> None:
-        self.deployment(run, host, "inspect")
+        if not run.plan:
+            self.deployment(run, host, "inspect")
 
     @rule_of_a_run()
     def plan(self, run: Run) -> None:
         if not run.plan:
             run.plan = self.rotation(run, "plan")
-            inspected = run.confirmations["inspect"].items()
-            run.fingerprints = {host: result["confirmation"]["fingerprint"] for host, result in inspected}
 
     @rule_of_a_run()
     def create(self, run: Run) -> None:
@@ -189,11 +188,11 @@ class Rotations(RuleBasedStateMachine):
 
     @rule_of_a_run(host=hosts)
     def deploy(self, run: Run, host: str) -> None:
-        if run.created and host in run.fingerprints and host not in run.failed:
+        if run.created and host in run.confirmations["inspect"] and host not in run.failed:
             key_id, key = run.created
             options = {name: run.plan[name] for name in ("hosts", "older_keys", "host_lists")}
-            options |= {"key_id": key_id, "key": key, "fingerprint": run.fingerprints[host]}
-            result = self.deployment(run, host, "deploy", **options)
+            fingerprint = run.confirmations["inspect"][host]["confirmation"]["fingerprint"]
+            result = self.deployment(run, host, "deploy", key_id=key_id, key=key, fingerprint=fingerprint, **options)
             if result:
                 run.previous[host] = result["previous"]
                 self.edited.discard(host)
